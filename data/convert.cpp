@@ -1,6 +1,7 @@
 #include "data/convert.hpp"
 
 #include "data/image_store.hpp"
+#include "models/caffe.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -8,8 +9,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 namespace {

@@ -1,13 +1,13 @@
 // Reads the protobuf wire format itself: the generated class would copy every image.
 #include "data/datum.hpp"
 
+#include "models/caffe.hpp"
+
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
 #include <cstring>
 #include <stdexcept>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 namespace {

@@ -2,6 +2,7 @@
 
 #include "data/fail.hpp"
 #include "data/image_store.hpp"
+#include "models/caffe.hpp"
 #include "models/files/file_kind.hpp"
 #include "models/files/snapshot.hpp"
 
@@ -10,8 +11,6 @@
 #include <fstream>
 #include <stdexcept>
 #include <string>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 namespace {

@@ -7,14 +7,13 @@
 #pragma once
 #include "data/datum.hpp"
 #include "data/mean_file.hpp"
+#include "models/caffe.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

@@ -1,6 +1,6 @@
 # examples/numpy_logistic.py - logistic regression on Fashion-MNIST with NumPy alone, on any number of workers.
 """POSEIDON_LISTEN=0.0.0.0:7600 POSEIDON_NODES=2 POSEIDON_TOKEN_FILE=token python3 examples/numpy_logistic.py, and on the other machine
-POSEIDON_JOIN=head:7600 POSEIDON_TOKEN_FILE=token python3 examples/numpy_logistic.py"""
+POSEIDON_JOIN=head:7600 POSEIDON_TOKEN_FILE=token python3 examples/numpy_logistic.py, with the same secret (openssl rand -hex 32 > token)"""
 import gzip
 import sys
 

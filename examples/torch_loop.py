@@ -6,6 +6,11 @@
     POSEIDON_LISTEN=0.0.0.0:7600 POSEIDON_NODES=2 POSEIDON_TOKEN_FILE=token python3 examples/torch_loop.py    # the first of two machines
     POSEIDON_JOIN=head:7600 POSEIDON_TOKEN_FILE=token python3 examples/torch_loop.py          # the other, which has a copy of the token's file
 
+On two machines, with the same secret on both (openssl rand -hex 32 > token):
+
+    POSEIDON_LISTEN=0.0.0.0:7600 POSEIDON_NODES=2 POSEIDON_TOKEN_FILE=token python3 examples/torch_loop.py    # the first
+    POSEIDON_JOIN=head:7600 POSEIDON_TOKEN_FILE=token python3 examples/torch_loop.py                          # the other
+
 PYTHONPATH has apps/python, and POSEIDON_LIBRARY names build/release/lib/libposeidon.so, where Poseidon is not installed."""
 import gzip
 import sys

@@ -92,6 +92,11 @@ struct view {
   std::uint32_t replicas = 0;
 };
 
+/// The first node to each other one before the view, where programs wait: how many are there, itself included.
+struct gathering {
+  std::uint32_t there = 0, wanted = 0;
+};
+
 /// The first node to each other one before the view, where shares of the batch are not to be equal, and to a newcomer before the run, where
 /// shares follow speeds.
 struct time_net {
@@ -365,17 +370,16 @@ struct send_rate {
 
 }  // namespace frames
 
-using frame_header =
-    std::variant<frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
-                 frames::push_gradient, frames::fresh_parameters, frames::install_history,
-                 frames::gather_history, frames::history, frames::worker_report,
-                 frames::stop_requested, frames::snapshot_requested, frames::stop_after,
-                 frames::goodbye, frames::worker_done, frames::gradient_squares, frames::factors,
-                 frames::probe, frames::probe_heard, frames::watch, frames::report,
-                 frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
-                 frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
-                 frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
-                 frames::view_prepare, frames::view_promise, frames::view_accept,
-                 frames::view_accepted, frames::summed_gradient, frames::shared_state>;
+using frame_header = std::variant<
+    frames::heartbeat, frames::view, frames::member_ready, frames::start_training,
+    frames::push_gradient, frames::fresh_parameters, frames::install_history,
+    frames::gather_history, frames::history, frames::worker_report, frames::stop_requested,
+    frames::snapshot_requested, frames::stop_after, frames::goodbye, frames::worker_done,
+    frames::gradient_squares, frames::factors, frames::probe, frames::probe_heard, frames::watch,
+    frames::report, frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
+    frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
+    frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
+    frames::view_prepare, frames::view_promise, frames::view_accept, frames::view_accepted,
+    frames::summed_gradient, frames::shared_state, frames::gathering>;
 
 }  // namespace poseidon

@@ -50,12 +50,14 @@ std::string difference_of_steps(std::string_view parameter, std::uint64_t clock,
   out << "clock " << clock << ", \"" << parameter << "\": ";
   if (mark.rate != of_other.rate)
     out << "worker " << worker << " has the learning rate " << mark.rate << ", worker " << other
-        << " " << of_other.rate << ". Give all workers the same schedule";
+        << " " << of_other.rate
+        << ". Was a checkpoint loaded on one worker alone? Load it on all workers, and give "
+           "them the same schedule";
   else
     out << "workers " << worker << " and " << other
         << " have the same learning rate, and another momentum, weight decay, beta, eps, option, "
-           "number of steps or first state. Give all workers the same optimizer, and load its "
-           "state on all of them";
+           "number of steps or first state. Was a checkpoint loaded on one worker alone? Give all "
+           "workers the same optimizer, and load its state on all of them";
   return out.str();
 }
 

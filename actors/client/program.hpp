@@ -7,6 +7,7 @@
 #include "actors/client/clock_gate.hpp"
 #include "actors/client/fresh_board.hpp"
 #include "actors/client/lent_gradient.hpp"
+#include "actors/client/program_calls.hpp"
 #include "actors/client/shared_state.hpp"
 #include "actors/core/actor.hpp"
 #include "actors/parameters/factor_store.hpp"
@@ -131,6 +132,7 @@ struct program {
   clock_gate clocks;
   std::shared_ptr<forward_places> places;
   caller_address caller;
+  program_calls calls;
   std::atomic<std::int64_t> waited_ns{0};  ///< by the program's threads, for fresh values
 
   /// Where a version of a parameter lies. Valid from version 0 on.

@@ -74,6 +74,7 @@ constexpr frame_rule rule_for(const frames::shared_state*)     { return {frame_p
 constexpr frame_rule rule_for(const frames::report*)           { return {frame_path::link}; }
 
 constexpr frame_rule rule_for(const frames::time_net*)       { return {frame_path::from_leader, detail::forming}; }
+constexpr frame_rule rule_for(const frames::gathering*)      { return {frame_path::from_leader, detail::forming}; }
 constexpr frame_rule rule_for(const frames::view*)           { return {frame_path::from_leader, detail::forming}; }
 constexpr frame_rule rule_for(const frames::start_training*) { return {frame_path::from_leader, detail::during(run_phase::waiting, run_phase::resuming, run_phase::parting)}; }
 /// The first one may come before start_training, so that no node has begun the clock that it names.

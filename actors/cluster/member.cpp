@@ -192,7 +192,7 @@ void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
   if (!acceptor_) accept(c);
   identify();
   open(leader.peer.seat, leader, c);
-  setup_.display->note("reached the first node; waiting until all are there");
+  setup_.display->note("reached the first node, " + joined_at_ + "; waiting until all are there");
 }
 
 /// A newcomer dials the members, whatever their seats; of two nodes that come together the one with the higher seat dials. A witness

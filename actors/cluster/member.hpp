@@ -28,7 +28,7 @@ namespace poseidon {
 
 struct member_setup {
   std::shared_ptr<node_network> network;
-  /// As what this node joins: to train, or as a witness.
+  /// As what this node joins: to train, as a witness, or for a program that computes.
   link_identity::purpose as = link_identity::purpose::train;
   std::string token;
   std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted

@@ -70,10 +70,7 @@ void trace_log::end_lane(trace_lane* lane) {
 
 std::string_view trace_log::keep(std::string text) {
   const std::lock_guard lock(mutex_);
-  // Each view asks for the same names again.
-  for (const auto& t : texts_)
-    if (*t == text) return *t;
-  return *texts_.emplace_back(std::make_unique<std::string>(std::move(text)));
+  return *texts_.insert(std::move(text)).first;  // each view asks for the same names again
 }
 
 namespace {

@@ -10,9 +10,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -143,7 +145,7 @@ class trace_log {
   std::atomic<bool> enabled_;
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<trace_lane>> lanes_;
-  std::vector<std::unique_ptr<std::string>> texts_;
+  std::set<std::string, std::less<>> texts_;  // whose nodes stay where they are
 };
 
 }  // namespace poseidon

@@ -30,7 +30,8 @@ concept control_frame =
            frames::hold_training, frames::worker_paused, frames::drain, frames::next_view,
            frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
            frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
-           frames::view_prepare, frames::view_promise, frames::view_accept, frames::view_accepted>;
+           frames::view_prepare, frames::view_promise, frames::view_accept, frames::view_accepted,
+           frames::gathering>;
 
 }  // namespace
 

@@ -133,6 +133,11 @@ bool frame_desk::is_too_late(const control_arrived& m) {
 
 // -- forming ---------------------------------------------------------------------------------------------
 
+frame_desk::next frame_desk::on(const frames::gathering& f, const sender&) {
+  joining_.on(f);
+  return next::nothing;
+}
+
 frame_desk::next frame_desk::on(const frames::time_net& f, const sender&) {
   joining_.on(f);
   return next::nothing;

@@ -21,6 +21,13 @@ constexpr int most_refused = 20;
 
 }  // namespace
 
+std::string those_who_gather(const frames::gathering& f) {
+  const auto all = plural(f.wanted, "worker");
+  if (f.there >= f.wanted) return "all " + all + " are here";
+  return "waiting for " + plural(f.wanted - f.there, "more worker") + ": " +
+         std::to_string(f.there) + " of " + std::to_string(f.wanted) + " are here";
+}
+
 void joining::join() {
   core_.phase = run_phase::gathering;
   at_ = core_.setup.cluster.join;
@@ -67,6 +74,10 @@ void joining::join_again(const std::string& why, seat_id without) {
   for (const auto& at : core_.setup.cluster.join) at_.push_back(at);
   for (const auto& [seat, link] : core_.members.links())
     core_.as_node.tell<close_link>(link, {"it joins again"});
+}
+
+void joining::on(const frames::gathering& f) const {
+  core_.setup.display->note(those_who_gather(f));
 }
 
 /// This node has no view yet.

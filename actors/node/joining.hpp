@@ -13,6 +13,9 @@
 
 namespace poseidon {
 
+/// "waiting for 1 more worker: 2 of 3 are here", for the users of programs.
+[[nodiscard]] std::string those_who_gather(const frames::gathering& f);
+
 class joining {
  public:
   /// `later` asks the node to call dial() in a moment.
@@ -29,6 +32,7 @@ class joining {
   [[nodiscard]] bool is_ready() const { return ready_; }
   /// Answers how fast this node trains the leader's net.  Errors   as compile_run.
   void on(const frames::time_net& f);
+  void on(const frames::gathering& f) const;
   /// A run that trains: compiles it, links all its members, and says that this node is ready to join. Where a member cannot be
   /// reached, which may have left meanwhile, it joins again, a few times. Blocks.
   /// Errors   as join, compile_run.

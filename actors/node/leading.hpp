@@ -88,6 +88,7 @@ class leading {
   void measure_links_of_all();
   void change_witnesses();
   void gather_again();
+  void tell_who_gathers(seat_id newest);
   void choose_anew();
   void ask_speeds();
   void take_speed(seat_id from, const frames::net_timed& speed);

@@ -1,4 +1,5 @@
 // How the leader gathers the nodes of the first view, and begins again where one of them goes before it has been told.
+#include "actors/node/joining.hpp"
 #include "actors/node/leading.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/throughput_probe.hpp"
@@ -21,6 +22,18 @@ std::string address_for_others(const std::string& address) {
   return to_string(at);
 }
 
+/// Programs join programs, and nodes that train a net of their own each other. Who is refused does not end a run that waits.
+std::optional<std::string> objection_to_kind(const link_identity& joiner, bool of_programs) {
+  const bool computes = joiner.wants == link_identity::purpose::compute;
+  if (computes == of_programs) return std::nullopt;
+  return of_programs
+             ? "it is a poseidon-node, and worker 0 is a program that computes its gradients "
+               "itself, with libposeidon. Every other worker has to be such a program, too"
+             : "it is a program that computes its gradients itself, and worker 0 is a "
+               "poseidon-node, which trains a net of its own. Join it with poseidon-node "
+               "--join, or start this program as the first worker, with --listen and --nodes";
+}
+
 }  // namespace
 
 void leading::gather() {
@@ -38,11 +51,12 @@ void leading::gather() {
   }
   setup.display->note("listening on " + address + "; " +
                       (is_alone() ? "others may join at any time"
-                                  : "waiting for " + plural(setup.run->workers - 1, "node")));
+                                  : "waiting for " + plural(setup.run->workers - 1,
+                                                            setup.around ? "worker" : "node")));
   const auto reach = address_for_others(address);
   const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
   setup.display->note(setup.around
-                          ? "others join with POSEIDON_JOIN=" + reach +
+                          ? "others join with join=" + reach + " or POSEIDON_JOIN=" + reach +
                                 (secret ? " and POSEIDON_TOKEN_FILE" : "") +
                                 (tls ? " and POSEIDON_TLS_CERT, _KEY and _CA" : "")
                           : "others join with: poseidon-node --join " + reach +
@@ -54,6 +68,7 @@ void leading::gather() {
 std::optional<std::string> leading::objection_to(const link_identity& joiner) const {
   if (core_.has_ended() || core_.done) return "the run ends";
   if (joiner.wants == link_identity::purpose::witness) return witnesses_.objection();
+  if (auto why = objection_to_kind(joiner, core_.setup.around != nullptr)) return why;
   if (!gathers_) return newcomers_.objection();
   const auto own = replicas_of(core_.setup.node, batch_);
   if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||
@@ -65,6 +80,19 @@ std::optional<std::string> leading::objection_to(const link_identity& joiner) co
          "which a gradient counts by its samples";
 }
 
+/// Everybody's user, as long as these are few: in a large run that would be frames by the square of its workers.
+void leading::tell_who_gathers(seat_id newest) {
+  constexpr std::size_t few = 64;
+  const auto workers = core_.setup.run->workers;
+  const frames::gathering told{static_cast<std::uint32_t>(in_.size()),
+                               static_cast<std::uint32_t>(workers)};
+  core_.setup.display->note(those_who_gather(told));
+  if (workers <= few)
+    core_.members.broadcast(told);
+  else
+    core_.members.send(newest, {told, {}, 0});
+}
+
 void leading::joined(const frames::member& joiner) {
   const auto& setup = core_.setup;
   if (!gathers_) return newcomers_.add(joiner);
@@ -72,6 +100,7 @@ void leading::joined(const frames::member& joiner) {
                         plural(setup.run->workers, "node") + " are in; worker " +
                         std::to_string(value(joiner.seat)) + " listens on " + joiner.address);
   in_.push_back(joiner);
+  if (setup.around) tell_who_gathers(joiner.seat);
   if (in_.size() == setup.run->workers) gathers_ = false;
   core_.as_node.tell<member_joined>(members_, {joiner});
 }

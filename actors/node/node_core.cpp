@@ -30,6 +30,7 @@ std::string node_core::newest_address(seat_id seat) const {
 member_setup node_core::membership() {
   member_setup m;
   m.network = setup.cluster.network;
+  if (setup.around) m.as = link_identity::purpose::compute;
   m.token = setup.cluster.token;
   m.tls = setup.cluster.tls;
   m.stop = setup.cluster.stop;

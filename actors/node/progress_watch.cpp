@@ -59,10 +59,11 @@ std::optional<std::string> progress_watch::look(clock::time_point now) {
     since_ = now;
     return std::nullopt;
   }
-  if (now - *since_ < limit()) return std::nullopt;
+  const auto still = now - *since_;
+  if (still < limit()) return std::nullopt;
+  if (const auto& around = core_.setup.around) return why_programs_stand_still(*around, now, still);
   std::string out =
-      "training has stood still for " + seconds_text(now - *since_) + " (limit " +
-      seconds_text(limit()) +
+      "training has stood still for " + seconds_text(still) + " (limit " + seconds_text(limit()) +
       (hurried_ ? ", as the run has been told to end" : ", --progress-limit") +
       "): nothing was computed here, and no values came, though all nodes can be heard";
   for (const auto& line : core_.members.quiet_since(now)) out += "; " + line;
@@ -70,6 +71,29 @@ std::optional<std::string> progress_watch::look(clock::time_point now) {
   const auto here = describe_backlog(*core_.setup.edges);
   return out + (here.empty() ? ". No actor of this node has a message to handle"
                              : ". Actors of this node, with messages that wait for them: " + here);
+}
+
+/// Each node knows whether its own program is the one that the others wait for. So one that waits itself is silent for a while longer, in
+/// which that one is named by its own node.
+std::optional<std::string> progress_watch::why_programs_stand_still(const program& around,
+                                                                    clock::time_point now,
+                                                                    clock::duration still) const {
+  const auto name = [&](seat_id seat) { return "worker " + std::to_string(value(seat)); };
+  const auto of_limit = "(limit " + seconds_text(limit()) +
+                        (hurried_ ? ", as the run has been told to end)"
+                                  : ", --progress-limit, POSEIDON_PROGRESS_LIMIT)");
+  const std::string remedy =
+      " Where a worker evaluates or saves alone for longer, give all workers a larger "
+      "--progress-limit S";
+  if (const auto away = around.calls.away(now); away && *away >= limit() / 2)
+    return name(core_.view().seat) + " has not called Poseidon for " + seconds_text(*away) + " " +
+           of_limit + ", and the others wait for it." + remedy;
+  if (still < limit() + limit() / 2) return std::nullopt;
+  std::string out = "training has stood still for " + seconds_text(still) + " " + of_limit + ": " +
+                    name(core_.view().seat) + " waits for the others, and all of them can be heard";
+  for (const auto& line : core_.members.quiet_since(now)) out += "; " + line;
+  return out + ". The one that has been quiet longest is probably the one that all wait for." +
+         remedy;
 }
 
 }  // namespace poseidon

@@ -29,6 +29,9 @@ class progress_watch {
 
  private:
   [[nodiscard]] std::chrono::milliseconds limit() const;
+  [[nodiscard]] std::optional<std::string> why_programs_stand_still(const program& around,
+                                                                    clock::time_point now,
+                                                                    clock::duration still) const;
 
   node_core& core_;
   bool hurried_ = false;

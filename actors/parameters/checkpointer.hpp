@@ -26,6 +26,7 @@
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
+#include "models/caffe.hpp"
 #include "models/files/snapshot.hpp"
 
 #include <cstdint>
@@ -37,8 +38,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

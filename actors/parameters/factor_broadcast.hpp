@@ -38,6 +38,7 @@
 #include "actors/parameters/whole_gate.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
+#include "models/caffe.hpp"
 #include "models/device/device.hpp"
 
 #include <map>
@@ -45,8 +46,6 @@
 #include <optional>
 #include <string_view>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

@@ -17,6 +17,7 @@
 #include "actors/parameters/gradient_push.hpp"
 #include "actors/parameters/server_shard.hpp"
 #include "actors/parameters/state_keeper.hpp"
+#include "models/caffe.hpp"
 #include "models/device/device.hpp"
 #include "models/net/learned_parameters.hpp"
 
@@ -25,8 +26,6 @@
 #include <memory>
 #include <span>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

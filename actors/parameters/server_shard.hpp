@@ -43,6 +43,7 @@
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "messages/wire/buffer_pool.hpp"
+#include "models/caffe.hpp"
 #include "models/device/device.hpp"
 
 #include <map>
@@ -50,8 +51,6 @@
 #include <optional>
 #include <utility>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

@@ -4,14 +4,13 @@
 #include "actors/core/progress.hpp"
 #include "data/sample_schedule.hpp"
 #include "messages/training.hpp"
+#include "models/caffe.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

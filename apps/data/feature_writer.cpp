@@ -3,6 +3,7 @@
 #include "apps/data/npy_file.hpp"
 #include "data/database.hpp"
 #include "data/new_file.hpp"
+#include "models/caffe.hpp"
 #include "models/files/hdf5_append.hpp"
 #include "models/words.hpp"
 
@@ -11,8 +12,6 @@
 #include <fstream>
 #include <stdexcept>
 #include <utility>
-
-#include "caffe.pb.h"
 
 namespace poseidon::app {
 namespace {

@@ -1,5 +1,8 @@
 #include "apps/library/line_log.hpp"
 
+#include "apps/library/options.hpp"
+#include "apps/library/words.hpp"
+
 #include <cstdio>
 #include <utility>
 
@@ -17,7 +20,7 @@ void line_log::trained(const iteration& i, const std::vector<output_value>&) {
     std::snprintf(text, sizeof text, ", %.0f %% of communication hidden", 100 * hidden);
     line += text;
   }
-  add(std::move(line));
+  add(line);
 }
 
 std::optional<std::string> line_log::take() {
@@ -28,7 +31,8 @@ std::optional<std::string> line_log::take() {
   return line;
 }
 
-void line_log::add(std::string line) {
+void line_log::add(const std::string& text) {
+  auto line = in_program_words(text, option_names());
   const std::lock_guard lock(mutex_);
   if (lines_.size() == most) lines_.pop_front();
   lines_.push_back(std::move(line));

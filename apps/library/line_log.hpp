@@ -26,7 +26,7 @@ class line_log : public progress {
   [[nodiscard]] std::optional<std::string> take();
 
  private:
-  void add(std::string line);
+  void add(const std::string& text);
 
   std::mutex mutex_;
   std::deque<std::string> lines_;

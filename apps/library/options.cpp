@@ -1,5 +1,6 @@
 #include "apps/library/options.hpp"
 
+#include "apps/web/open_doors.hpp"
 #include "apps/web/token.hpp"
 #include "models/words.hpp"
 
@@ -15,7 +16,7 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& name, const std::string& got,
                          const std::string& wanted) {
-  throw std::invalid_argument("option " + name + " is \"" + got + "\", expected " + wanted);
+  throw std::invalid_argument("option --" + name + " \"" + got + "\": expected " + wanted);
 }
 
 double number(const std::string& name, const std::string& value, double least) {
@@ -56,7 +57,7 @@ const std::map<std::string, setter>& setters() {
       {"join", [](auto& o, auto&, auto& v) { o.join = parse_host_port(v); }},
       {"nodes", [](auto& o, auto& n, auto& v) { o.nodes = nodes(n, v); }},
       {"token", [](auto& o, auto&, auto& v) { o.token = v; }},
-      {"token-file", [](auto& o, auto& n, auto& v) { o.token = web::read_token(n, v); }},
+      {"token-file", [](auto& o, auto& n, auto& v) { o.token = web::read_token("--" + n, v); }},
       {"tls-cert", [](auto& o, auto&, auto& v) { o.tls_paths.certificate = v; }},
       {"tls-key", [](auto& o, auto&, auto& v) { o.tls_paths.key = v; }},
       {"tls-ca", [](auto& o, auto&, auto& v) { o.tls_paths.authority = v; }},
@@ -71,33 +72,46 @@ const std::map<std::string, setter>& setters() {
        [](auto& o, auto&, auto& v) {
          o.web = parse_host_port(v.find(':') == v.npos ? "127.0.0.1:" + v : v);
        }},
-      {"web-token-file", [](auto& o, auto& n, auto& v) { o.web_token = web::read_token(n, v); }}};
+      {"web-token-file",
+       [](auto& o, auto& n, auto& v) { o.web_token = web::read_token("--" + n, v); }}};
   return all;
 }
+
+}  // namespace
+
+std::vector<std::string> option_names() {
+  std::vector<std::string> names;
+  for (const auto& [known, set] : setters()) names.push_back(known);
+  return names;
+}
+
+namespace {
 
 void take_line(told& out, std::string_view line) {
   const auto equals = line.find('=');
   const std::string name(line.substr(0, equals));
   const auto found = setters().find(name);
   if (found == setters().end()) {
-    std::vector<std::string> names;
-    for (const auto& [known, set] : setters()) names.push_back(known);
-    throw std::invalid_argument("there is no option \"" + name + "\"." + did_you_mean(name, names));
+    throw std::invalid_argument("there is no option \"" + name + "\"." +
+                                did_you_mean(name, option_names()));
   }
-  if (equals == line.npos) throw std::invalid_argument("option " + name + " has no value");
+  if (equals == line.npos) throw std::invalid_argument("option --" + name + " has no value");
   found->second(out, name, std::string(line.substr(equals + 1)));
 }
 
 void check(const options& o) {
   if (o.join && (o.listen || o.nodes != 1))
     throw std::invalid_argument(
-        "join is for every worker but the first, listen and nodes are for the first: give one of "
-        "the two");
+        "--join is for every worker but the first, --listen and --nodes are for the first: give "
+        "one of the two");
   if (o.nodes > 1 && !o.listen)
-    throw std::invalid_argument("nodes is " + std::to_string(o.nodes) +
-                                ", but the other workers need an address to join: give listen too");
+    throw std::invalid_argument(
+        "--nodes " + std::to_string(o.nodes) +
+        ", but the other workers need an address to join: give --listen too");
   if (o.listen && o.nodes == 1)
-    throw std::invalid_argument("listen is given, but nodes is 1: nobody would join");
+    throw std::invalid_argument("--listen is given, but --nodes 1: nobody would join");
+  web::require_tokens({o.listen, o.web, o.join ? std::vector{*o.join} : std::vector<host_port>{},
+                       o.token, o.web_token});
 }
 
 }  // namespace

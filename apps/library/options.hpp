@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace poseidon::library {
 
@@ -30,9 +31,13 @@ struct options {
   std::filesystem::path trace, graph;
 };
 
+/// As a program writes them, "token-file".
+[[nodiscard]] std::vector<std::string> option_names();
+
 /// One "name=value" a line; empty lines are skipped.
 /// Errors   std::invalid_argument: an unknown name, a value that is none, options that contradict each other;
-///          std::runtime_error: a file that cannot be read.
+///          std::runtime_error: a file that cannot be read, an address that wants a token
+///          (web/open_doors.hpp). The texts name options as poseidon-node does: in_program_words() puts them as the program has them.
 [[nodiscard]] options parse_options(std::string_view text);
 
 }  // namespace poseidon::library

@@ -1,6 +1,7 @@
 #include "apps/library/poseidon.h"
 
 #include "apps/library/session.hpp"
+#include "apps/library/words.hpp"
 #include "messages/wire/codec.hpp"
 #include "models/words.hpp"
 
@@ -16,6 +17,10 @@ using poseidon::declared_parameter;
 using poseidon::fresh_board;
 using poseidon::plural;
 using poseidon::shared_memory;
+using poseidon::library::first_unfit;
+using poseidon::library::in_program_words;
+using poseidon::library::one_line;
+using poseidon::library::option_names;
 using poseidon::library::seconds;
 using poseidon::library::session;
 using poseidon::library::session_error;
@@ -33,7 +38,7 @@ thread_local std::string last_error;
 
 void keep_error(const char* text) noexcept {
   try {
-    last_error = poseidon::in_words(text);
+    last_error = in_program_words(poseidon::in_words(text), option_names());
   } catch (...) {
     last_error = "out of memory";  // so short that it needs none
   }
@@ -53,6 +58,11 @@ bool guarded(F f) {
   return false;
 }
 
+/// What a program says it would wait. Years would overflow the clock, and what is no number waits for nothing.
+seconds limit_of(double timeout_s) {
+  return seconds(timeout_s > 0 ? std::min(timeout_s, 1e8) : 0);
+}
+
 /// A function that answers with a number.
 template <class F>
 int called(poseidon_run* p, F f) {
@@ -64,9 +74,17 @@ int called(poseidon_run* p, F f) {
   return done ? answer : -1;
 }
 
+std::string unfit(const std::string& nth, const char* name, std::size_t at) {
+  return nth + ", \"" + one_line(name) + "\": byte " + std::to_string(at) + " of its name is " +
+         std::to_string(static_cast<unsigned char>(name[at])) +
+         ", expected UTF-8 without control characters. Give it another name";
+}
+
 declared_parameter read(const poseidon_parameter& from, std::size_t number) {
   const auto nth = "parameter " + std::to_string(number);
   if (from.name == nullptr || *from.name == 0) throw session_error(nth + " has no name");
+  if (const auto at = first_unfit(from.name); at != std::string::npos)
+    throw session_error(unfit(nth, from.name, at));
   if (from.dims_count > 0 && from.dims == nullptr)
     throw session_error(nth + ", \"" + from.name + "\", has no dims");
   if (from.kind > POSEIDON_GIVEN)
@@ -94,6 +112,8 @@ shared_memory read(const poseidon_shared& from, std::size_t number, std::size_t&
     if (size == 0 || size > poseidon::max_text_bytes)
       throw session_error(nth + " has a name or a kind of " + plural(size, "byte") +
                           ", expected 1 to " + std::to_string(poseidon::max_text_bytes));
+    if (const auto at = first_unfit(text); at != std::string::npos)
+      throw session_error(unfit(nth, text, at));
     words += size;
   }
   if (words > most_words)
@@ -215,7 +235,7 @@ int poseidon_step(poseidon_run* p, uint32_t group, const poseidon_hyperparameter
 
 int poseidon_read_state(poseidon_run* p, double timeout_s) {
   return called(
-      p, [&](session& s) { return s.read_state(seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
+      p, [&](session& s) { return s.read_state(limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
 }
 
 const float* poseidon_state(poseidon_run* p, uint32_t parameter, uint32_t array) {
@@ -232,7 +252,7 @@ int64_t poseidon_steps(poseidon_run* p, uint32_t parameter) {
 }
 
 int poseidon_begin(poseidon_run* p, double timeout_s) {
-  return called(p, [&](session& s) { return s.begin(seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
+  return called(p, [&](session& s) { return s.begin(limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
 }
 
 uint32_t poseidon_worker(const poseidon_run* p) {
@@ -284,7 +304,7 @@ int poseidon_measured(poseidon_run* p, const poseidon_load* loads) {
 
 int poseidon_begin_clock(poseidon_run* p, uint64_t clock, double timeout_s) {
   return called(p, [&](session& s) {
-    return s.begin_clock(clock, seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET;
+    return s.begin_clock(clock, limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET;
   });
 }
 
@@ -305,7 +325,7 @@ int poseidon_push_factors(poseidon_run* p, uint32_t parameter, uint64_t clock, c
 
 int poseidon_wait(poseidon_run* p, uint32_t parameter, uint64_t version, double timeout_s) {
   return called(
-      p, [&](session& s) { return answer_of(s.wait(parameter, version, seconds(timeout_s))); });
+      p, [&](session& s) { return answer_of(s.wait(parameter, version, limit_of(timeout_s))); });
 }
 
 int poseidon_look(poseidon_run* p, const uint32_t* parameters, uint32_t count, uint64_t version,
@@ -332,7 +352,7 @@ int poseidon_collect(poseidon_run* p, const uint32_t* parameters, uint32_t count
       wanted.push_back({poseidon::as_id<poseidon::parameter_id>(parameters[i]), to[i]});
       places.push_back(i);
     }
-    const auto missing = s.collect(wanted, version, seconds(timeout_s));
+    const auto missing = s.collect(wanted, version, limit_of(timeout_s));
     for (std::size_t i = 0; i < places.size(); ++i)
       answers[places[i]] = static_cast<std::uint8_t>(answer_of(wanted[i].is));
     return static_cast<int>(missing);
@@ -360,8 +380,9 @@ const char* poseidon_next_line(poseidon_run* p) {
 
 int poseidon_leave(poseidon_run* p, const char* reason, double timeout_s) {
   return called(p, [&](session& s) {
-    const auto why = reason == nullptr ? std::nullopt : std::optional<std::string>(reason);
-    return s.leave(why, seconds(timeout_s)) ? 0 : POSEIDON_NOT_YET;
+    const auto why =
+        reason == nullptr ? std::nullopt : std::optional<std::string>(one_line(reason));
+    return s.leave(why, limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET;
   });
 }
 

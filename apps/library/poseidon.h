@@ -3,7 +3,7 @@
  * The program computes gradients. Poseidon exchanges them between all workers while the program goes on, and gives the means
  * back. The library joins the cluster inside the program's process: it copies no gradient.
  *
- *   poseidon_run* p = poseidon_join("listen=0.0.0.0:7600\nnodes=2");
+ *   poseidon_run* p = poseidon_join("listen=0.0.0.0:7600\nnodes=2\ntoken-file=token");
  *   poseidon_declare(p, list, count);            the parameters, the same list on all workers
  *   poseidon_share(p, list, count);              what else is to be worker 0's on all workers; optional
  *   poseidon_begin(p, timeout);                  until all workers are there
@@ -32,6 +32,7 @@
  *           microseconds.
  * Process   The library starts its threads in poseidon_begin, and has ended them when poseidon_leave has answered. It installs no
  *           signal handler, prints nothing and never ends the process. After a fork the child calls nothing.
+ *           It stays in the process when dlclose has closed it, and can be opened again.
  * Errors    A function that returns int returns a negative number when it fails; poseidon_error() then says in one line what
  *           went wrong. After a worker was lost, or has failed, every call fails with the same text.
  * Version   A program compares poseidon_abi() with POSEIDON_ABI before it calls anything else.
@@ -66,7 +67,7 @@ enum {
 
 /* The library reads it during the call, and copies what it needs. */
 typedef struct {
-  const char* name;    /* unique; UTF-8 */
+  const char* name;    /* unique; UTF-8 without control characters */
   const int64_t* dims; /* none: one value */
   uint32_t dims_count;
   const float* values; /* the first values. Worker 0's count; of the other workers they may be null, and those that equal worker 0's,
@@ -99,10 +100,11 @@ POSEIDON_API const char* poseidon_version(void);
 /* Reads the options: one "name=value" a line, the names of poseidon-node's options without dashes.
  *   listen=HOST:PORT  nodes=N        worker 0 of several; without both, and without join: the only worker
  *   join=HOST:PORT                   every other worker
- *   token=TEXT or token-file=FILE    the cluster's secret
+ *   token=TEXT or token-file=FILE    the cluster's secret; needed where other machines reach an address of this one
  *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
  *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
  *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
+ * Texts of the library name an option as it is written here, "token-file=FILE".
  * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which. */
 POSEIDON_API poseidon_run* poseidon_join(const char* options);
 
@@ -154,11 +156,12 @@ POSEIDON_API int poseidon_step(poseidon_run*, uint32_t group, const poseidon_hyp
 POSEIDON_API int poseidon_read_state(poseidon_run*, double timeout_s);
 /* What poseidon_read_state has copied last: an array of state of a parameter. Null: there is none. */
 POSEIDON_API const float* poseidon_state(poseidon_run*, uint32_t parameter, uint32_t array);
-/* How many steps a parameter has made, those of poseidon_first_state included; -1: the run has not begun, or there is no such parameter. */
+/* How many steps a parameter has made, those of poseidon_first_state included; -1: the run does not train, or there is no such parameter. */
 POSEIDON_API int64_t poseidon_steps(poseidon_run*, uint32_t parameter);
 
 /* Joins the cluster: returns 0 when all workers have joined, their lists are the same, and version 0 and all that is shared is here;
- * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */
+ * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. What it waits for is among the lines of poseidon_next_line.
+ * Where another thread calls poseidon_leave it fails, and says so. */
 POSEIDON_API int poseidon_begin(poseidon_run*, double timeout_s);
 
 /* After poseidon_begin: this worker's number, and how many there are. 0 before. */

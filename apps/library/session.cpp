@@ -15,29 +15,9 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-seconds left_of(seconds limit, steady::time_point since) {
-  return std::max(seconds(0), limit - seconds(steady::now() - since));
-}
-
-/// How long actors may take to end once the run is over, and a failing node to say so.
-constexpr seconds patience{10};
-
 }  // namespace
 
 session::session(options told) : options_(std::move(told)) {}
-
-session::~session() {
-  if (host_ == nullptr) return;
-  if (!process_.is_here()) {
-    (void)host_.release();  // the child of a fork has none of its threads
-    return;
-  }
-  give_up("its program ended without leaving the run");
-  if (host_->ended(patience))
-    end();
-  else
-    (void)host_.release();  // an actor hangs: better than a program that does
-}
 
 void session::require_own_process() const {
   if (!process_.is_here())
@@ -48,10 +28,23 @@ void session::require_own_process() const {
         "start workers by spawning them");
 }
 
+void session::require_not_left() const {
+  if (phase_ == phase::leaving || phase_ == phase::over)
+    throw session_error("this worker has left the run");
+}
+
+void session::require_before_begin(const char* function) const {
+  require_not_left();
+  if (phase_ != phase::declared)
+    throw session_error(std::string(function) +
+                        " is called after poseidon_declare and before poseidon_begin");
+}
+
 void session::declare(std::vector<declared_parameter> parameters,
                       std::vector<const float*> first_values) {
   require_own_process();
   const std::lock_guard lock(ends_);
+  require_not_left();
   if (phase_ != phase::made) throw session_error("the parameters have been declared already");
   const bool first = !options_.join;
   for (std::size_t i = 0; first && i < parameters.size(); ++i)
@@ -113,25 +106,42 @@ void session::start() {
   phase_ = phase::joining;
 }
 
+std::string session::why_it_did_not_begin() {
+  const std::lock_guard lock(ends_);
+  const bool has_left = phase_ == phase::leaving || phase_ == phase::over;
+  return (has_left ? "this worker has left the run before it began: " : "") +
+         program_->fresh.error();
+}
+
 bool session::begin(seconds limit) {
   require_own_process();
-  const std::lock_guard lock(ends_);
   const auto since = steady::now();
-  if (phase_ == phase::made) throw session_error("nothing has been declared");
-  if (phase_ == phase::declared) start();
-  if (phase_ != phase::joining) throw session_error("the run has begun already");
+  const auto require_joining = [&] {
+    require_not_left();
+    if (phase_ == phase::made) throw session_error("nothing has been declared");
+    if (phase_ == phase::training) throw session_error("the run has begun already");
+  };
+  {
+    const std::lock_guard lock(ends_);
+    require_joining();
+    if (phase_ == phase::declared) start();
+  }
   for (const auto p : program_->lent.ids()) {
     const auto answer = program_->fresh.wait(p, 0, left_of(limit, since));
     if (answer == fresh_board::answer::not_yet) return false;
-    if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+    if (answer == fresh_board::answer::failed) throw session_error(why_it_did_not_begin());
   }
   if (!all_is_shared(left_of(limit, since))) return false;
+  const std::lock_guard lock(ends_);
+  if (phase_ == phase::training) return true;  // for another thread, which waited as well
+  require_joining();
   view_->read([&](const auto& s) {
     worker_ = s.facts ? s.facts->self : 0;
     workers_ = s.facts ? static_cast<std::uint32_t>(s.facts->members.size()) : 1;
   });
   workers_ = std::max(1u, workers_.load());
   program_->first_state = {};
+  program_->calls.note(steady::now());
   phase_ = phase::training;
   return true;
 }
@@ -139,10 +149,17 @@ bool session::begin(seconds limit) {
 // -- clocks ---------------------------------------------------------------------------------------------
 
 parameter_id session::known(std::size_t parameter) const {
+  require_training();
+  return id_of(parameter);
+}
+
+void session::require_training() const {
   require_own_process();
-  if (phase_ == phase::made || phase_ == phase::declared || phase_ == phase::joining)
-    throw session_error("the run has not begun");
-  if (phase_ != phase::training) throw session_error("this worker has left the run");
+  require_not_left();
+  if (phase_ != phase::training) throw session_error("the run has not begun");
+}
+
+parameter_id session::id_of(std::size_t parameter) const {
   if (parameter >= program_->declared.size())
     throw session_error("parameter is " + std::to_string(parameter) + ", declared are " +
                         std::to_string(program_->declared.size()));
@@ -154,7 +171,9 @@ std::size_t session::values_of(std::size_t parameter) const {
 }
 
 void session::order(const std::uint32_t* places) {
-  if (program_ == nullptr) throw session_error("nothing has been declared");
+  require_own_process();
+  require_not_left();
+  if (phase_ == phase::made) throw session_error("nothing has been declared");
   const auto parameters = program_->declared.size();
   for (std::size_t i = 0; i < parameters; ++i)
     if (places[i] >= parameters)
@@ -190,8 +209,10 @@ parameter_id session::take_turn(std::size_t parameter, std::uint64_t clock) {
 
 void session::pushed(parameter_id parameter, std::uint64_t clock, std::size_t bytes) {
   next_clock_[value(parameter)] = clock + 1;
+  const auto now = steady::now();
+  program_->calls.note(now);
   // Another thread that waits already may wait for this one.
-  if (untold_->add({parameter, clock_id{clock}}, bytes, steady::now()) || waiting_ > 0)
+  if (untold_->add({parameter, clock_id{clock}}, bytes, now) || program_->calls.some_wait())
     tell_pushed();
 }
 
@@ -248,7 +269,7 @@ std::size_t session::parameters() const {
 }
 
 void session::measured(std::vector<parameter_load> loads) {
-  (void)known(0);
+  require_training();
   const std::lock_guard lock(ends_);
   if (offered_) throw session_error("this worker has offered factors already");
   for (std::size_t i = 0; i < loads.size(); ++i) {
@@ -269,7 +290,8 @@ void session::measured(std::vector<parameter_load> loads) {
 }
 
 bool session::begin_clock(std::uint64_t clock, seconds limit) {
-  (void)known(0);
+  require_training();
+  const program_calls::waits waits(program_->calls);
   tell_pushed();
   const bool begun = program_->clocks.begin(clock, limit);
   if (begun && program_->clocks.is_closed()) throw session_error(program_->fresh.error());
@@ -284,16 +306,17 @@ fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, 
   const auto id = known(parameter);
   require_pushed(id, version);
   if (limit.count() <= 0) {
+    program_->calls.note(steady::now());
     tell_pushed();
     const auto now = program_->fresh.wait(id, version, limit);
     if (now == fresh_board::answer::failed) throw session_error(program_->fresh.error());
     return now;
   }
   const auto since = steady::now();
-  ++waiting_;  // before those that are there are told: none that comes later is kept back
+  // It waits before those that are there are told: none that comes later is kept back.
+  const program_calls::waits waits(program_->calls);
   tell_pushed();
   const auto answer = program_->fresh.wait(id, version, limit);
-  --waiting_;
   program_->waited_ns += (steady::now() - since) / std::chrono::nanoseconds(1);
   if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
   return answer;
@@ -301,6 +324,7 @@ fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, 
 
 std::vector<fresh_board::answer> session::look(std::span<const std::uint32_t> parameters,
                                                std::uint64_t version) {
+  require_training();
   std::vector<parameter_id> ids;
   ids.reserve(parameters.size());
   for (const auto p : parameters) ids.push_back(known(p));
@@ -314,78 +338,8 @@ const float* session::values(std::size_t parameter, std::uint64_t version) const
 }
 
 void session::report(std::uint64_t clock, double loss, std::uint64_t samples) {
-  if (phase_ != phase::training) throw session_error("the run has not begun, or is over");
+  require_training();
   program_->caller.tell(clock_reported{clock_id{clock}, loss, samples});
-}
-
-// -- the end --------------------------------------------------------------------------------------------
-
-/// Why this worker cannot leave as one that is done; empty: it can.
-std::optional<std::string> session::why_not_done() {
-  if (phase_ != phase::training) return "its program ended before training began";
-  for (std::size_t i = 1; i < next_clock_.size(); ++i)
-    if (next_clock_[i] != next_clock_[0])
-      return "its program ended in the middle of clock " +
-             std::to_string(std::min(next_clock_[0].load(), next_clock_[i].load())) + ": \"" +
-             program_->declared[next_clock_[i] < next_clock_[0] ? i : 0].name +
-             "\" had not been pushed";
-  return std::nullopt;
-}
-
-void session::give_up(const std::string& why) {
-  if (std::exchange(gave_up_, true)) return;
-  host_->give_up(why);
-}
-
-/// All actors have ended when this returns.
-void session::end() {
-  page_.reset();
-  host_.reset();
-  phase_ = phase::over;
-}
-
-bool session::leave(const std::optional<std::string>& reason, seconds limit) {
-  require_own_process();
-  const std::lock_guard lock(ends_);
-  const auto since = steady::now();
-  if (host_ == nullptr) {
-    phase_ = phase::over;
-    if (!result_.empty()) throw session_error(result_);
-    return true;
-  }
-  tell_pushed();
-  const auto before = phase_.load();
-  const auto trained = next_clock_.empty() ? 0 : next_clock_[0].load();
-  if (before != phase::leaving) {
-    const auto why = reason ? reason : why_not_done();
-    phase_ = phase::leaving;
-    if (why)
-      give_up(*why);
-    else
-      program_->caller.tell(program_done{trained});
-  } else if (reason) {
-    give_up(*reason);
-  }
-  while (true) {
-    // Another worker may leave after another number of clocks, now or later.
-    if (const auto left = program_->fresh.first_to_leave();
-        left && left->version != trained && !gave_up_)
-      give_up(
-          "it trained " + plural(trained, "clock") + ", " + left->worker + " " +
-          std::to_string(left->version) +
-          ": all workers need the same number of batches (drop_last=True, or a sampler of equal "
-          "lengths)");
-    constexpr seconds slice{0.05};
-    const auto rest = left_of(limit, since);
-    if (const auto result = host_->ended(std::min(rest, slice))) {
-      result_ = result->error;
-      break;
-    }
-    if (rest.count() <= 0) return false;
-  }
-  end();
-  if (!result_.empty()) throw session_error(result_);
-  return true;
 }
 
 }  // namespace poseidon::library

@@ -13,6 +13,7 @@
 #include "apps/library/own_process.hpp"
 #include "apps/web/server.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -35,6 +36,10 @@ class session_error : public std::runtime_error {
 inline constexpr std::size_t most_groups = 65536;
 
 using seconds = std::chrono::duration<double>;
+
+[[nodiscard]] inline seconds left_of(seconds limit, std::chrono::steady_clock::time_point since) {
+  return std::max(seconds(0), limit - seconds(std::chrono::steady_clock::now() - since));
+}
 
 /// As poseidon.h says: any thread may call any function; calls for one parameter come in the order of its clocks.
 class session {
@@ -102,10 +107,16 @@ class session {
  private:
   enum class phase { made, declared, joining, training, leaving, over };
   void require_own_process() const;
+  void require_before_begin(const char* function) const;
+  void require_not_left() const;
   void start();
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] bool all_is_shared(seconds limit);
   void require_giver(parameter_id parameter) const;
+  void require_training() const;
+  [[nodiscard]] std::string why_it_did_not_begin();
+  [[nodiscard]] parameter_id id_of(std::size_t parameter) const;
+  /// Of a parameter that training goes on with.
   [[nodiscard]] parameter_id known(std::size_t parameter) const;
   [[nodiscard]] std::optional<optimizer_step> step_of(parameter_id parameter) const;
   parameter_id take_turn(std::size_t parameter, std::uint64_t clock);
@@ -115,6 +126,9 @@ class session {
   [[nodiscard]] std::vector<fresh_board::arrival> arrivals(std::span<const parameter_id> of,
                                                            std::uint64_t version, seconds limit);
   [[nodiscard]] std::optional<std::string> why_not_done();
+  [[nodiscard]] std::optional<std::uint64_t> begin_to_leave(
+      const std::optional<std::string>& reason);
+  [[nodiscard]] bool await_end(std::uint64_t trained, seconds limit);
   void give_up(const std::string& why);
   void end();
 
@@ -129,7 +143,6 @@ class session {
   std::atomic<std::uint32_t> worker_{0}, workers_{0};
   std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
   std::unique_ptr<push_batch> untold_;                  // pushes
-  std::atomic<std::size_t> waiting_{0};                 // threads, in wait()
   std::vector<std::uint32_t> groups_;                   // by parameter
   std::vector<std::optional<optimizer_step>> told_;     // by group
   solver_state state_;                                  // that has been read last
@@ -137,7 +150,10 @@ class session {
   bool state_asked_ = false;                            // and not come yet
   bool shares_ = false;                                 // share() has been called
   bool offered_ = false;                                // what it has measured
-  std::mutex ends_;                                     // begin, leave
+  // Phases, and what they begin and end. Held for moments: while one thread waits, any other one may end the run.
+  std::mutex ends_;
+  // Each is held by a thread while it waits, for the end of the run or for the optimizer's state, and before ends_.
+  std::timed_mutex leaves_, reads_;
   bool gave_up_ = false;
   std::string result_;  // once it is over: empty, or why the run failed
 };

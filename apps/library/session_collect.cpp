@@ -10,18 +10,6 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 
-/// Counts a thread that waits: no push is kept back for others meanwhile.
-class waits_for_node {
- public:
-  explicit waits_for_node(std::atomic<std::size_t>& threads) : threads_(threads) { ++threads_; }
-  ~waits_for_node() { --threads_; }
-  waits_for_node(const waits_for_node&) = delete;
-  waits_for_node& operator=(const waits_for_node&) = delete;
-
- private:
-  std::atomic<std::size_t>& threads_;
-};
-
 }  // namespace
 
 void session::require_pushed(parameter_id parameter, std::uint64_t version) const {
@@ -47,6 +35,7 @@ std::vector<fresh_board::arrival> session::arrivals(std::span<const parameter_id
 }
 
 std::size_t session::collect(std::span<collected> wanted, std::uint64_t version, seconds limit) {
+  require_training();
   const auto since = steady::now();
   program_->places->want_all_together();
   std::vector<collected*> missing;
@@ -61,12 +50,11 @@ std::size_t session::collect(std::span<collected> wanted, std::uint64_t version,
     missing.push_back(&w);
   }
   ask_again();
-  const waits_for_node waits(waiting_);
+  const program_calls::waits waits(program_->calls);  // no push is kept back for others meanwhile
   tell_pushed();
   bool for_program = false;
   while (!missing.empty() && !for_program) {
-    const auto came =
-        arrivals(asked, version, std::max(seconds(0), limit - seconds(steady::now() - since)));
+    const auto came = arrivals(asked, version, left_of(limit, since));
     if (came.empty()) break;
     for (const auto& [place, is] : came) {
       auto& w = *missing[place];

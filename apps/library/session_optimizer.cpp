@@ -1,5 +1,6 @@
 // apps/library/session_optimizer.cpp - the part of session that is about an optimizer whose steps the shards make.
 #include "apps/library/session.hpp"
+#include "models/words.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -10,8 +11,7 @@ namespace poseidon::library {
 void session::optimize(optimizer_rule rule, std::vector<std::uint32_t> groups) {
   require_own_process();
   const std::lock_guard lock(ends_);
-  if (phase_ != phase::declared)
-    throw session_error("an optimizer is told after poseidon_declare and before poseidon_begin");
+  require_before_begin("poseidon_optimize");
   for (std::size_t i = 0; i < groups.size(); ++i)
     if (groups[i] >= most_groups)
       throw session_error("\"" + program_->declared[i].name + "\" is in group " +
@@ -20,13 +20,13 @@ void session::optimize(optimizer_rule rule, std::vector<std::uint32_t> groups) {
   told_.resize(groups.empty() ? 0 : 1 + *std::max_element(groups.begin(), groups.end()));
   groups_ = std::move(groups);
   program_->optimizer = rule;
-  if (rule != optimizer_rule::none)
-    program_->first_state =
-        by_id<parameter_id, std::vector<const float*>>(program_->declared.size());
+  program_->first_state = by_id<parameter_id, std::vector<const float*>>(
+      rule == optimizer_rule::none ? 0 : program_->declared.size());
 }
 
 void session::step(std::size_t group, const optimizer_step& step) {
   require_own_process();
+  require_not_left();
   if (group >= told_.size())
     throw session_error("group " + std::to_string(group) + " has no parameters");
   for (const double v :
@@ -54,18 +54,26 @@ void session::first_state(std::size_t parameter, std::uint64_t steps,
                           std::vector<const float*> state) {
   require_own_process();
   const std::lock_guard lock(ends_);
-  if (phase_ != phase::declared || parameter >= program_->first_state.size())
-    throw session_error("state is given after poseidon_optimize and before poseidon_begin");
+  require_before_begin("poseidon_first_state");
+  if (program_->first_state.size() == 0)
+    throw session_error("state is given after poseidon_optimize has named an optimizer");
+  const auto id = id_of(parameter);
+  if (const auto arrays = history_count(program_->optimizer); state.size() > arrays)
+    throw session_error("the state of \"" + program_->declared[parameter].name + "\" has " +
+                        plural(state.size(), "array") + ", " +
+                        std::string(name_of(program_->optimizer)) + " has " +
+                        std::to_string(arrays));
   program_->steps_made[parameter] = steps;
-  program_->first_state[as_id<parameter_id>(parameter)] = std::move(state);
+  program_->first_state[id] = std::move(state);
 }
 
 bool session::read_state(seconds limit) {
-  (void)known(0);
+  require_training();
   if (program_->optimizer == optimizer_rule::none)
     throw session_error(
         "the shards have no optimizer's state: poseidon_optimize has not been called");
-  const std::lock_guard lock(ends_);
+  const std::unique_lock reads(reads_, limit);
+  if (!reads) return false;
   tell_pushed();
   const auto version = next_clock_[0].load();
   for (const auto p : program_->lent.ids()) {
@@ -82,6 +90,7 @@ bool session::read_state(seconds limit) {
   }
   if (state_of_ == version) return true;
   if (!std::exchange(state_asked_, true)) program_->caller.tell(state_wanted{version_id{version}});
+  const program_calls::waits waits(program_->calls);
   auto came = program_->state.take(limit);
   if (!came) {
     if (program_->clocks.is_closed()) throw session_error(program_->fresh.error());

@@ -8,8 +8,9 @@ namespace poseidon::library {
 void session::share(std::vector<shared_memory> list) {
   require_own_process();
   const std::lock_guard lock(ends_);
-  if (phase_ != phase::declared || std::exchange(shares_, true))
-    throw session_error("state is shared once, after poseidon_declare and before poseidon_begin");
+  require_before_begin("poseidon_share");
+  if (std::exchange(shares_, true))
+    throw session_error("state is shared once, and has been already");
   program_->shared = std::move(list);
 }
 
@@ -23,7 +24,7 @@ bool session::all_is_shared(seconds limit) {
     case state_in_flight::answer::closed:
       break;
   }
-  throw session_error(program_->fresh.error());
+  throw session_error(why_it_did_not_begin());
 }
 
 void session::require_giver(parameter_id parameter) const {

@@ -1,5 +1,6 @@
 #include "apps/node/option_checks.hpp"
 
+#include "apps/web/open_doors.hpp"
 #include "data/batch_shares.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/spec/spec_file.hpp"
@@ -10,17 +11,6 @@
 namespace poseidon::app {
 
 namespace {
-
-void check_web(const node_options& o) {
-  if (!o.web_token.empty() && !o.web) throw spec_error("--web-token-file belongs to --web.");
-  if (o.web_token.find_first_of(";, \t\r") != std::string::npos)
-    throw spec_error("--web-token-file: a token has no spaces, commas or semicolons.");
-  if (o.web && !is_loopback(*o.web) && o.web_token.empty())
-    throw spec_error(
-        "--web " + to_string(*o.web) +
-        " can be reached from other machines, and no token is set, so anybody could "
-        "look. Give --web-token-file FILE, or serve 127.0.0.1 and tunnel with ssh -L.");
-}
 
 /// Whether a file's name ends like one of Caffe's weights, or of its solver states.
 bool names_weights(const std::string& path) {
@@ -104,22 +94,11 @@ void check(const node_options& o) {
     throw spec_error("--nodes " + std::to_string(o.nodes) +
                      " needs --listen HOST:PORT, the address "
                      "that the other nodes join.");
-  if (o.listen && !is_loopback(*o.listen) && o.token.empty())
-    throw spec_error(
-        "--listen " + to_string(*o.listen) +
-        " can be reached from other machines, and no "
-        "token is set, so anybody could take part. Give --token-file FILE (the same file on "
-        "every node), or listen on 127.0.0.1.");
   if (only_joins && (!o.csv.empty() || !o.tensorboard.empty()))
     throw spec_error(
         "--csv and --tensorboard belong to the first node: only it knows the outputs of all "
         "nodes.");
-  if (!o.join.empty() && !std::all_of(o.join.begin(), o.join.end(), is_loopback) && o.token.empty())
-    throw spec_error("--join " + to_string(o.join.front()) +
-                     " leads to another machine, and this node will listen where other machines "
-                     "reach it, but no token is set, so anybody could take part. Give "
-                     "--token-file FILE, the first node's.");
-  check_web(o);
+  web::require_tokens({o.listen, o.web, o.join, o.token, o.web_token});
   check_files(o);
   if (!o.weights.empty() && !o.snapshot.empty())
     throw spec_error(

@@ -1,14 +1,13 @@
 // apps/oracle/manifest.hpp - MANIFEST.json, blobs and comparison, for the runners.
 #pragma once
 #include "apps/oracle/cases.hpp"
+#include "models/caffe.hpp"
 
 #include <google/protobuf/struct.pb.h>
 
 #include <functional>
 #include <optional>
 #include <span>
-
-#include "caffe.pb.h"
 
 namespace poseidon::oracle {
 

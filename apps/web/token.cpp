@@ -3,8 +3,12 @@
 #include "models/spec/spec_file.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <fstream>
+#include <chrono>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
 
 namespace poseidon::web {
 
@@ -41,16 +45,59 @@ std::string redirectable(const std::string& path) {
   return out;
 }
 
+constexpr std::size_t most_token_bytes = 4096;
+/// A pipe may be written while it is read, by `<(command)`; one that nobody writes must not keep the program.
+constexpr std::chrono::milliseconds most_patience{5000};
+
+class open_file {
+ public:
+  explicit open_file(const std::filesystem::path& file)
+      : number_(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  ~open_file() {
+    if (number_ >= 0) ::close(number_);
+  }
+  open_file(const open_file&) = delete;
+  open_file& operator=(const open_file&) = delete;
+
+  /// Adds what comes to `out`. False: it has ended, or nothing has come within `limit`.
+  [[nodiscard]] bool read(std::string& out, std::chrono::milliseconds limit) const {
+    pollfd waits{number_, POLLIN, 0};
+    if (number_ < 0 || ::poll(&waits, 1, static_cast<int>(limit.count())) != 1) return false;
+    std::array<char, 512> bytes{};
+    const auto got = ::read(number_, bytes.data(), bytes.size());
+    if (got > 0) out.append(bytes.data(), static_cast<std::size_t>(got));
+    return got > 0;
+  }
+
+ private:
+  int number_;
+};
+
+/// Without its end; of a longer line a part with more than `most` bytes. Empty: there is none, or the file cannot be read.
+std::string first_line(const std::filesystem::path& file, std::size_t most) {
+  const open_file in(file);
+  const auto until = std::chrono::steady_clock::now() + most_patience;
+  std::string out;
+  while (out.size() <= most && out.find('\n') == out.npos) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
+        until - std::chrono::steady_clock::now());
+    if (left.count() <= 0 || !in.read(out, left)) break;
+  }
+  return out.substr(0, out.find('\n'));
+}
+
 }  // namespace
 
 std::string read_token(const std::string& option, const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::string token;
-  if (!std::getline(in, token) || token.empty())
-    throw spec_error(option + " " + file.string() +
-                     ": cannot read a token from its first line. Make one with: "
-                     "openssl rand -hex 32 > " +
-                     file.string());
+  const auto refuse = [&](const std::string& why) {
+    return spec_error(option + " " + file.string() + ": " + why +
+                      ". Make one with: openssl rand -hex 32 > " + file.string());
+  };
+  auto token = first_line(file, most_token_bytes);
+  if (token.empty()) throw refuse("cannot read a token from its first line");
+  if (token.size() > most_token_bytes)
+    throw refuse("its first line has more than " + std::to_string(most_token_bytes) +
+                 " bytes, and a token has 64");
   return token;
 }
 

@@ -41,7 +41,7 @@ std::string_view kind_name(const frame_header& h) {
       "suspect",         "view_prepare",
       "view_promise",    "view_accept",
       "view_accepted",   "summed_gradient",
-      "shared_state"};
+      "shared_state",    "gathering"};
   return names[h.index()];
 }
 

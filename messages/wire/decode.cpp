@@ -424,6 +424,10 @@ frame_header read(wire::Frame::Reader frame) {
       const auto r = frame.getTimeNet();
       return frames::time_net{blob(r.getSolver()), r.getSeed(), r.getMeasure()};
     }
+    case wire::Frame::GATHERING: {
+      const auto r = frame.getGathering();
+      return frames::gathering{r.getThere(), r.getWanted()};
+    }
     case wire::Frame::WORKER_LEFT: {
       const auto r = frame.getWorkerLeft();
       return frames::worker_left{seat_id{r.getLeft()}, version_id{r.getVersion()}};

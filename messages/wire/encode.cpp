@@ -300,6 +300,11 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             w.setSeed(f.seed);
             w.setMeasure(f.measure);
           },
+          [&](const frames::gathering& f) {
+            auto w = frame.initGathering();
+            w.setThere(f.there);
+            w.setWanted(f.wanted);
+          },
           [&](const frames::worker_left& f) {
             auto w = frame.initWorkerLeft();
             w.setLeft(value(f.left));

@@ -50,7 +50,7 @@ link_identity decode_identity(const identity_block& bytes, const std::string& pe
   who.run = get<std::uint64_t>(std::span(bytes).subspan(at_run));
   who.replicas = get<std::uint32_t>(std::span(bytes).subspan(at_replicas));
   const auto purpose = std::to_integer<std::uint8_t>(bytes[at_purpose]);
-  if (purpose > static_cast<std::uint8_t>(link_identity::purpose::witness))
+  if (purpose > static_cast<std::uint8_t>(link_identity::purpose::compute))
     throw std::invalid_argument("wants something that this release does not know, number " +
                                 std::to_string(purpose));
   who.wants = link_identity::purpose{purpose};

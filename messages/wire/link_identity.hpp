@@ -18,14 +18,15 @@ struct link_identity {
   std::uint64_t run = 0;       ///< drawn by the run's first leader; 0: it is in none yet
   std::uint64_t epoch = 0;     ///< of the view that it is in; 0: none yet
   std::uint32_t replicas = 0;  ///< that a joiner was told to have; 0: as many as the leader
-  /// Why it dials. An acceptor's is `train`, or `witness` where it is one.
+  /// Why it dials. An acceptor's is what it has joined as: `train`, `witness` or `compute`.
   enum class purpose : std::uint8_t {
     train = 0,
     ask_to_leave = 1,  ///< no node: a program that asks the one that it dials to leave the run
     ask_to_go_on =
         2,  ///< no node: a program that asks it to go on without the members that it does not hear
-    look = 3,    ///< a member that has lost its link to this one: is it there, and in which view?
-    witness = 4  ///< it joins, or has joined, as a witness: it votes on views, and trains nothing
+    look = 3,     ///< a member that has lost its link to this one: is it there, and in which view?
+    witness = 4,  ///< it joins, or has joined, as a witness: it votes on views, and trains nothing
+    compute = 5   ///< it joins, or has joined, inside a program that computes its gradients itself
   };
   purpose wants = purpose::train;
   /// Of a node that does not lead: where the leader accepts links, so that a joiner may dial any member. Empty: it leads.

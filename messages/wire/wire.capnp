@@ -71,6 +71,7 @@ struct Frame {
     viewAccepted @42 :ViewBallot;
     summedGradient @43 :SummedGradient;
     sharedState @44 :SharedState;
+    gathering @45 :Gathering;
   }
   epoch @37 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
                             # another epoch than the reader's is not believed
@@ -154,6 +155,13 @@ struct TimeNet {
   solver @0 :Data;            # as in View
   seed @1 :UInt64;
   measure @2 :Bool;           # train a few iterations and tell how fast; else only tell the replicas
+}
+
+# The first node to each other one before the view, where programs wait: what their users read. As often as another one comes, in runs of
+# 64 programs at most; in larger ones each hears it when it comes itself.
+struct Gathering {
+  there @0 :UInt32;           # workers that have joined, the first one included
+  wanted @1 :UInt32;          # workers without which the run does not begin
 }
 
 # The answer to TimeNet.

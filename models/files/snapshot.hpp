@@ -1,5 +1,6 @@
 // models/files/snapshot.hpp - .caffemodel and .solverstate, read and written as Caffe does.
 #pragma once
+#include "models/caffe.hpp"
 #include "models/net/net.hpp"
 
 #include <cstdint>
@@ -7,8 +8,6 @@
 #include <span>
 #include <string>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

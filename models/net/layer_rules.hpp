@@ -4,6 +4,7 @@
 // tops and learned blobs. One rule per type, pure functions of a question; net_builder.cpp asks
 // them in net order.
 #pragma once
+#include "models/caffe.hpp"
 #include "models/shape.hpp"
 #include "models/spec/spec_file.hpp"
 
@@ -11,8 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

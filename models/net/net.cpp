@@ -93,14 +93,15 @@ bool is_source(const net_layer& layer) {
   return type != nullptr && type->source;
 }
 
-std::size_t first_use(const net& n, std::size_t parameter) {
-  for (std::size_t layer = 0; layer < n.layers.size(); ++layer) {
-    const auto& used = n.layers[layer].parameters;
-    if (std::find(used.begin(), used.end(), parameter) != used.end()) return layer;
-  }
-  throw std::invalid_argument("parameter " + std::to_string(parameter) +
-                              " is not in the net, which has " +
-                              std::to_string(n.parameters.size()));
+std::vector<std::size_t> first_uses(const net& n) {
+  const auto nowhere = n.layers.size();
+  std::vector<std::size_t> out(n.parameters.size(), nowhere);
+  for (std::size_t layer = 0; layer < n.layers.size(); ++layer)
+    for (const auto p : n.layers[layer].parameters) out.at(p) = std::min(out.at(p), layer);
+  if (const auto unused = std::find(out.begin(), out.end(), nowhere); unused != out.end())
+    throw std::invalid_argument("parameter " + std::to_string(unused - out.begin()) +
+                                " is in no layer of the net");
+  return out;
 }
 
 bool is_learned(const net_parameter& p) {

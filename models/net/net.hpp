@@ -5,6 +5,7 @@
 // compile it, and each entry becomes one `layer` actor. Every index below points into the vectors of
 // `net`.
 #pragma once
+#include "models/caffe.hpp"
 #include "models/shape.hpp"
 #include "models/spec/spec_file.hpp"
 
@@ -12,8 +13,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 
@@ -85,8 +84,9 @@ struct net {
 /// begins that layer's pass. Nothing for all other layers.
 [[nodiscard]] std::optional<std::size_t> starter(const net& n, std::size_t layer);
 
-/// The first layer in net order that uses the parameter: its place decides how urgent the parameter is.
-[[nodiscard]] std::size_t first_use(const net& n, std::size_t parameter);
+/// By parameter: the first layer in net order that uses it, whose place decides how urgent the parameter is.
+/// Errors   std::invalid_argument: no layer uses one.
+[[nodiscard]] std::vector<std::size_t> first_uses(const net& n);
 
 /// Whether a solver ever changes the parameter: unless its lr_mult is 0. Where no loss reaches its layers the
 /// gradient is 0, but weight decay and momentum still act, as in Caffe.

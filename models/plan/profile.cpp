@@ -9,7 +9,7 @@
 #include <cstdio>
 #include <map>
 
-#include "profile.pb.h"
+#include "poseidon/profile.pb.h"
 
 namespace poseidon {
 

@@ -1,5 +1,6 @@
 // models/plan/routes.hpp - the route of each parameter's gradient to the other nodes, and the option that sets it.
 #pragma once
+#include "models/caffe.hpp"
 #include "models/device/factors.hpp"
 #include "models/indexed.hpp"
 #include "models/net/net.hpp"
@@ -9,8 +10,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

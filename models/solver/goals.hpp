@@ -1,10 +1,10 @@
 // models/solver/goals.hpp - what a run wants its tests to find: the words of `poseidon { keep_best, stop_at }`.
 #pragma once
+#include "models/caffe.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

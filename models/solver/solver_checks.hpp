@@ -1,12 +1,11 @@
 // models/solver/solver_checks.hpp - what a solver's fields may be, apart from its nets.
 #pragma once
+#include "models/caffe.hpp"
 #include "models/spec/text_format.hpp"
 
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

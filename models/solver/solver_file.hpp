@@ -1,5 +1,6 @@
 // models/solver/solver_file.hpp - a solver specification, its nets, its rule and its learning rates.
 #pragma once
+#include "models/caffe.hpp"
 #include "models/net/net_builder.hpp"
 #include "models/solver/solver_rule.hpp"
 #include "models/spec/net_file.hpp"
@@ -8,8 +9,6 @@
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

@@ -3,14 +3,13 @@
 // A net specification as its file states it: parsed, upgraded to V2, every layer with its place in
 // the file. Reading never needs data or devices; net_builder.hpp resolves it for a phase.
 #pragma once
+#include "models/caffe.hpp"
 #include "models/spec/spec_file.hpp"
 
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

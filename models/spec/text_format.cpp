@@ -1,5 +1,6 @@
 #include "models/spec/text_format.hpp"
 
+#include "models/caffe.hpp"
 #include "models/words.hpp"
 
 #include <google/protobuf/descriptor.h>
@@ -13,8 +14,6 @@
 #include <iterator>
 #include <optional>
 #include <vector>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

@@ -1,5 +1,6 @@
 #include "models/spec/upgrade.hpp"
 
+#include "models/caffe.hpp"
 #include "models/words.hpp"
 
 #include <google/protobuf/descriptor.h>
@@ -7,8 +8,6 @@
 #include <array>
 #include <string>
 #include <utility>
-
-#include "caffe.pb.h"
 
 namespace poseidon {
 

@@ -4,10 +4,10 @@
 
 #include <vector>
 
-namespace caffe {
+namespace poseidon::caffe {
 class NetParameter;
 class SolverParameter;
-}  // namespace caffe
+}  // namespace poseidon::caffe
 
 namespace poseidon {
 

@@ -164,10 +164,10 @@ refused(lambda: poseidon.join(*made(), listem="x"))
 """, r'no option "listem"'),
     "a wrong value": ("""
 refused(lambda: poseidon.join(*made(), listen="127.0.0.1:7600", nodes="two"))
-""", r'option nodes is "two", expected a number'),
+""", r'option nodes="two": expected a number'),
     "listen without nodes": ("""
 refused(lambda: poseidon.join(*made(), listen="127.0.0.1:7600"))
-""", r"nodes is 1: nobody would join"),
+""", r"nodes=1: nobody would join"),
     "not joined": ("refused(poseidon.rank)\n", r"has not joined"),
     "a fork": ("""
 net, optimizer = made()

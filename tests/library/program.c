@@ -268,7 +268,7 @@ int main(int count, char** words) {
   char options[256];
   if (poseidon_abi() != POSEIDON_ABI || strlen(poseidon_version()) == 0) return 1;
   REQUIRE(NULL, poseidon_join("listem=1") == NULL && strstr(poseidon_error(NULL), "\"listem\"") != NULL);
-  REQUIRE(NULL, poseidon_join("nodes=2") == NULL && strstr(poseidon_error(NULL), "give listen too") != NULL);
+  REQUIRE(NULL, poseidon_join("nodes=2") == NULL && strstr(poseidon_error(NULL), "give listen= too") != NULL);
   REQUIRE(NULL, poseidon_begin(NULL, 0) < 0);
   poseidon_free(NULL);
   poseidon_free(poseidon_join(NULL)); /* never begun */

@@ -113,7 +113,8 @@ std::vector<frame_header> one_of_each() {
       frames::view_accept{7, {3, seat_id{2}}, {8, clock_id{5}, {{seat_id{4}, "a:1"}}, {1}}},
       frames::view_accepted{7, {3, seat_id{2}}, {4, seat_id{9}}},
       frames::summed_gradient{chunk_id{7}, clock_id{1ull << 41}, 0.5f, -0.25f, 1e-20f, 0xdeadbeef},
-      frames::shared_state{9, 1ull << 33}};
+      frames::shared_state{9, 1ull << 33},
+      frames::gathering{2, 3}};
 }
 
 template <class F>
@@ -228,6 +229,8 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(there_and_back(frames::drain{clock_id{41}}).clock == clock_id{41});
   CHECK(there_and_back(frames::join_ready{4}).replicas == 4);
   CHECK(there_and_back(frames::leave_wanted{"SIGTERM"}).why == "SIGTERM");
+  CHECK(there_and_back(frames::gathering{2, 3}).there == 2);
+  CHECK(there_and_back(frames::gathering{2, 3}).wanted == 3);
   CHECK(there_and_back(frames::worker_left{seat_id{2}, version_id{7}}).left == seat_id{2});
   CHECK(there_and_back(frames::factor_offer{{0, 32}}).rows == std::vector<std::uint32_t>{0, 32});
   CHECK(there_and_back(frames::send_rate{934.5}).mbit_s == 934.5);

@@ -2,6 +2,8 @@
 
 import ctypes
 import os
+import re
+import sys
 import threading
 import time
 from pathlib import Path
@@ -162,6 +164,14 @@ def options_from(given: Dict[str, object]) -> Dict[str, str]:
     return out
 
 
+_HYPHENATED = re.compile(r"(?<![\w/.-])(" + "|".join(sorted((name for name in OPTIONS if "-" in name), key=len, reverse=True)) + ")=")
+
+
+def in_script_words(text: str) -> str:
+    """The library names options as a program in C gives them, "token-file=FILE"; a script writes token_file=FILE."""
+    return _HYPHENATED.sub(lambda found: found[1].replace("-", "_") + "=", text)
+
+
 def reason_of(error: Optional[BaseException]) -> Optional[str]:
     """Why a program gives up, for the other workers' users; None: it does not."""
     if error is None:
@@ -170,17 +180,19 @@ def reason_of(error: Optional[BaseException]) -> Optional[str]:
 
 
 class Run:
-    """One worker's part in a run; see poseidon.h. Every function raises PoseidonError with the library's text."""
+    """One worker's part in a run; see poseidon.h. Every function raises PoseidonError with the library's text. begin() says on stderr what it
+    waits for, unless `quiet`."""
 
-    def __init__(self, options: Dict[str, str]):
+    def __init__(self, options: Dict[str, str], quiet: bool = False):
         self._library = library()
+        self._says = not quiet and ("listen" in options or "join" in options)  # who is alone waits for nobody
         for name, value in options.items():
             if "\n" in value:
-                raise PoseidonError(f"option {name} has a line break in its value")
+                raise PoseidonError(f'option {name.replace("-", "_")} has a line break in its value')
         text = "\n".join(f"{name}={value}" for name, value in options.items())
         self._run = self._library.join(text.encode())
         if not self._run:
-            raise PoseidonError(self._library.error(None).decode())
+            raise PoseidonError(in_script_words(self._library.error(None).decode()))
         self._memory = _Memory(self._library, self._run)
         self._process = os.getpid()
         self.last_lines: List[str] = []  # that nobody had taken when this worker left
@@ -193,7 +205,7 @@ class Run:
 
     def _checked(self, answer: int) -> int:
         if answer < 0:
-            raise PoseidonError(self._library.error(self._run).decode())
+            raise PoseidonError(in_script_words(self._library.error(self._run).decode()))
         return answer
 
     def declare(self, parameters: Sequence[Tuple[str, Sequence[int], Optional[int]]], kinds: Optional[Sequence[int]] = None) -> None:
@@ -216,8 +228,13 @@ class Run:
 
     def begin(self) -> None:
         """Waits until all workers have joined, and the first values are here."""
-        while self._checked(self._library.begin(self._run, _SLICE_S)) == NOT_YET:
-            pass
+        while True:
+            answer = self._library.begin(self._run, _SLICE_S)
+            if self._says:
+                for line in self.lines():
+                    print(f"poseidon: {line}", file=sys.stderr, flush=True)
+            if self._checked(answer) != NOT_YET:
+                return
 
     @property
     def worker(self) -> int:
@@ -266,7 +283,7 @@ class Run:
     def push(self, parameter: int, clock: int, address: int, size: int) -> None:
         """Lends a gradient: its memory stays as it is until wait() of version clock + 1 has returned."""
         if self._library.push(self._run, parameter, clock, address, size) < 0:
-            raise PoseidonError(self._library.error(self._run).decode())
+            raise PoseidonError(in_script_words(self._library.error(self._run).decode()))
 
     def push_nothing(self, parameter: int, clock: int) -> None:
         self._checked(self._library.push_nothing(self._run, parameter, clock))
@@ -338,7 +355,7 @@ class Run:
             line = self._library.next_line(self._run)
             if line is None:
                 return
-            yield line.decode()
+            yield in_script_words(line.decode())
 
     def give_up(self, reason: str) -> None:
         """Ends the run with this reason, for who waits in other threads, too. leave() is still to be called."""

@@ -19,13 +19,13 @@ from .library import PoseidonError, Run, options_from, reason_of
 
 class Worker:
     """One worker. `parameters`: arrays of float32 by name, the same names and shapes on all workers. `options`: as in
-    poseidon.library.OPTIONS, instead of the environment's."""
+    poseidon.library.OPTIONS, instead of the environment's. What it waits for is said on stderr, unless `quiet`."""
 
-    def __init__(self, parameters: Dict[str, np.ndarray], **options):
+    def __init__(self, parameters: Dict[str, np.ndarray], *, quiet: bool = False, **options):
         self._names = {name: number for number, name in enumerate(parameters)}
         self._shapes = {name: array.shape for name, array in parameters.items()}
         first = {name: self._checked(name, array) for name, array in parameters.items()}
-        self._run = Run(options_from(options))
+        self._run = Run(options_from(options), quiet)
         self._run.declare([(name, array.shape, array.ctypes.data) for name, array in first.items()])
         self._run.begin()
         self._clocks = dict.fromkeys(parameters, 0)  # of each: how many gradients it has pushed

@@ -42,6 +42,7 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
     if (auto p = phases_of(h, {the_third}, the_second); !p.empty()) between[kind] = p;
   }
   CHECK(from_leader == std::map<std::string, std::string>{{"drain", "wtcrR"},
+                                                          {"gathering", "g"},
                                                           {"gather_history", "wtcrR"},
                                                           {"hold_training", "tcrR"},
                                                           {"probe", "gbwtcrR"},

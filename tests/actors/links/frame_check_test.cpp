@@ -97,6 +97,7 @@ TEST_CASE("frame_check: before the view frames without values pass, and no other
   CHECK(early(frames::heartbeat{}).empty());
   CHECK(early(frames::view{}).empty());
   CHECK(early(frames::time_net{}).empty());
+  CHECK(early(frames::gathering{}).empty());
   CHECK(early(frames::probe{1, true}, 1000).empty());
   CHECK(early(frames::member_ready{}).empty());
   CHECK(early(frames::push_gradient{}, 4) ==

@@ -157,6 +157,7 @@ class liar {
         frames::factor_offer{},
         frames::factors{layer_id{small()}, clock_id{number()}, 0, 0},
         frames::send_rate{static_cast<double>(number()), below(2) == 0},
+        frames::gathering{small(), small()},
         frames::time_net{words(), number(), below(2) == 0},
         frames::net_timed{1, static_cast<double>(number())},
         view,

@@ -15,7 +15,7 @@ using test::chained, test::node_rig, test::resumed_at_the_change;
 
 namespace {
 
-constexpr std::uint64_t some_clocks = 40;
+constexpr std::uint64_t clocks_before_a_loss = 40;
 
 /// Runs until all but these have ended, or half a minute has passed.
 void go_on(node_rig& t, std::initializer_list<std::size_t> killed) {
@@ -49,7 +49,7 @@ TEST_CASE("node: a member that is killed while all train is lost, and the others
   for (const std::size_t killed : {0, 1, 2}) {
     CAPTURE(killed);
     node_rig t;
-    t.clocks = some_clocks;
+    t.clocks = clocks_before_a_loss;
     t.survive = 1;
     t.cluster(3);
     REQUIRE(t.until_clock(5));
@@ -72,7 +72,7 @@ TEST_CASE(
       CAPTURE(killed);
       const auto stays = 3 - leaves - killed;
       node_rig t;
-      t.clocks = some_clocks;
+      t.clocks = clocks_before_a_loss;
       t.survive = 1;
       t.cluster(3);
       REQUIRE(t.until_clock(5));
@@ -99,7 +99,7 @@ TEST_CASE(
       CAPTURE(seed);
       std::mt19937 random(seed);
       node_rig t;
-      t.clocks = some_clocks;
+      t.clocks = clocks_before_a_loss;
       t.survive = 1;
       t.cluster(2);
       REQUIRE(t.until_clock(5));
@@ -220,7 +220,7 @@ TEST_CASE(
     CAPTURE(c.between.front().first);
     CAPTURE(c.between.front().second);
     node_rig t;
-    t.clocks = some_clocks;
+    t.clocks = clocks_before_a_loss;
     t.survive = 1;
     t.cluster(c.members);
     REQUIRE(t.until_clock(5));
@@ -255,7 +255,7 @@ TEST_CASE("node: a member that fails by itself says so, and the others go on wit
   for (const std::size_t fails : {0, 1}) {
     CAPTURE(fails);
     node_rig t;
-    t.clocks = some_clocks;
+    t.clocks = clocks_before_a_loss;
     t.survive = 1;
     t.cluster(2);
     t.nodes[fails]->display->on_step = [](const progress::step& s) {
@@ -275,7 +275,7 @@ TEST_CASE("node: a member that fails by itself says so, and the others go on wit
 TEST_CASE(
     "node: where a second member fails as the first one did, the run ends with what was trained") {
   node_rig t;
-  t.clocks = some_clocks;
+  t.clocks = clocks_before_a_loss;
   t.survive = 1;
   t.cluster(4);
   for (const std::size_t fails : {1, 2})
@@ -294,7 +294,7 @@ TEST_CASE(
 
 TEST_CASE("node: who has slept takes nobody for dead, and does not train on alone") {
   node_rig t;
-  t.clocks = some_clocks;
+  t.clocks = clocks_before_a_loss;
   t.survive = 1;
   t.cluster(3);
   REQUIRE(t.until_clock(5));

@@ -1,12 +1,11 @@
 #include "models/files/newest_state.hpp"
 
+#include "models/caffe.hpp"
 #include "tests/folder.hpp"
 
 #include <doctest/doctest.h>
 
 #include <fstream>
-
-#include "caffe.pb.h"
 
 using namespace poseidon;
 

@@ -99,9 +99,11 @@ TEST_CASE(
     "partition: no shards is refused; the first layer that uses a parameter decides its urgency") {
   const auto n = lenet();
   CHECK_THROWS_AS((void)make_partition(n, 0), std::invalid_argument);
-  CHECK(n.layers[first_use(n, 0)].name == "conv1");
-  CHECK(n.layers[first_use(n, 7)].name == "ip2");
-  CHECK_THROWS_AS((void)first_use(n, 8), std::invalid_argument);
+  CHECK(n.layers[first_uses(n)[0]].name == "conv1");
+  CHECK(n.layers[first_uses(n)[7]].name == "ip2");
+  auto unused = n;
+  unused.parameters.emplace_back();
+  CHECK_THROWS_AS((void)first_uses(unused), std::invalid_argument);
 }
 
 TEST_CASE("partition: every shard owns as much of each parameter that is worth cutting") {

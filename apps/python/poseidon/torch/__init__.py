@@ -42,7 +42,7 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
     """Joins the run with this model, and waits until all workers are there; what it waits for is said on stderr, unless `quiet`. All begin with
     worker 0's parameters and buffers, and take its buffers after each step, unless `broadcast_buffers` is False.
 
-    `options` (`listen="0.0.0.0:7600", nodes=4`, `join="head:7600"`, `token_file=...`) go before the environment's POSEIDON_LISTEN
+    `options` (`listen="0.0.0.0:7600", nodes=4, token_file="token"`, `join="head:7600", token_file="token"`) go before the environment's POSEIDON_LISTEN
     and so on; without any this is the only worker. The result can be used in a `with`, at whose end this worker leaves; else it
     leaves when the interpreter ends.
 

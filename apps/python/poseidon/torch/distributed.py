@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import socket
 from typing import Dict, Optional
 
@@ -59,9 +60,11 @@ def _world() -> Dict[str, str]:
         rank, size = dist.get_rank(), dist.get_world_size()
         if size == 1:
             return options
-        address = [f'{os.environ.get("MASTER_ADDR") or socket.gethostname()}:{_free_port()}' if rank == 0 else None]
-        dist.broadcast_object_list(address, src=0)
-        where = address[0]
+        told = [f'{os.environ.get("MASTER_ADDR") or socket.gethostname()}:{_free_port()}', secrets.token_hex(32)] if rank == 0 else [None, None]
+        dist.broadcast_object_list(told, src=0)
+        where = told[0]
+        if "token" not in options and "token-file" not in options:
+            options["token"] = told[1]
     elif "RANK" in os.environ and "WORLD_SIZE" in os.environ:
         rank, size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
         if size == 1:

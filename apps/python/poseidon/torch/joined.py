@@ -51,7 +51,7 @@ class Joined:
         self._beginning = FirstState(model, self.index, ignored)
         buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
-        self.run = Run(options)
+        self.run = Run(options, quiet)
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
         self.gpus: Optional[Gpus] = None
