@@ -2,14 +2,19 @@
 
 import copy
 import functools
+import sys
 import weakref
 from typing import Callable, Dict, Tuple
 
 import torch
 from torch import nn
 
-# By id of a parameter: what brings its fresh value. A parameter is of one model, and a model of one client.
+# By id of a parameter: what brings its fresh value, and what zero_grad() of one is. A parameter is of one model, and a model of one client.
 _fresheners: Dict[int, "weakref.WeakMethod"] = {}
+_clearers: Dict[int, "weakref.WeakMethod"] = {}
+
+_GRADIENT = torch.Tensor.grad.__get__
+_ZERO_GRAD = nn.Module.zero_grad.__code__
 
 
 class StaleParameter(nn.Parameter):
@@ -18,6 +23,11 @@ class StaleParameter(nn.Parameter):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if function == _GRADIENT:
+            by = sys._getframe(1)
+            if by.f_code is _ZERO_GRAD:  # of a whole model, after the step: nothing of it is read
+                _clearers[id(args[0])]()(args[0], by.f_locals["set_to_none"])
+                return None
         for value in torch.utils._pytree.tree_flatten((args, kwargs))[0]:
             freshen(value)
         return function(*args, **kwargs)
@@ -32,9 +42,10 @@ class StaleParameter(nn.Parameter):
         return self.__reduce_ex__(protocol)
 
 
-def watch(p: nn.Parameter, freshener: Callable[[nn.Parameter], None]) -> None:
-    """From now on `freshener`, a method, is called with `p` where it is stale and touched."""
+def watch(p: nn.Parameter, freshener: Callable[[nn.Parameter], None], clearer: Callable[[nn.Parameter, bool], None]) -> None:
+    """From now on `freshener`, a method, is called with `p` where it is stale and touched, and `clearer` where its gradient is cleared."""
     _fresheners[id(p)] = weakref.WeakMethod(freshener)
+    _clearers[id(p)] = weakref.WeakMethod(clearer)
 
 
 def forget_stale(p: nn.Parameter) -> None:
@@ -46,6 +57,7 @@ def forget_stale(p: nn.Parameter) -> None:
 def forget(p: nn.Parameter) -> None:
     forget_stale(p)
     _fresheners.pop(id(p), None)
+    _clearers.pop(id(p), None)
 
 
 def make_stale(p: nn.Parameter) -> None:
