@@ -12,12 +12,8 @@ from ..library import OWN, PoseidonError
 from .contexts import is_plain, plainly
 from .optimizers import Group, caller_of_step, digest_of_state, refuse_hooks, require_one_at_a_time
 from .put_off import PutOff
+from .sent import come_back, send
 from .stale import BeforeForward, StaleParameter, forget, freshen, watch
-from .values import bits
-
-# In the first clocks all bits of a gradient are compared with those that were pushed, later a few, now and then: a script that
-# changes gradients does so from the beginning. Identity and version are compared in every clock.
-CLOCKS_COMPARED, _COMPARED_EVERY = 3, 10
 
 
 def _version_of(p: nn.Parameter) -> torch.Tensor:
@@ -35,8 +31,7 @@ class LocalClient(PutOff):
         trained = [p for group in optimizer.param_groups for p in group["params"]]
         require_one_at_a_time(model, optimizer, trained)
         super().__init__(model, optimizer, options, trained, **said)
-        self.versions: Dict[int, int] = {}  # of pushed gradients, and, in some clocks, their bits
-        self.bits: Dict[int, torch.Tensor] = {}
+        self.versions: Dict[int, int] = {}  # of pushed gradients
         self.groups = [Group(optimizer, group["params"]) for group in optimizer.param_groups]
         self._group_of = [0] * len(self.parameters)
         for number, group in enumerate(optimizer.param_groups):
@@ -47,7 +42,6 @@ class LocalClient(PutOff):
         self._told_in = [-1] * len(self.groups)  # the clock in which a group has last said how it steps
         self._members = [list(group["params"]) for group in optimizer.param_groups]  # at join()
         self._outside = [p for p in trained if id(p) not in self.index]  # frozen at join()
-        self._compares = True  # the bits of gradients, in this clock
         self._said_state: List[int] = []  # by group: a digest of the optimizer's state, for the workers to compare once
         self._say_until = 1  # the last clock in which each group says how it steps, whether it is news or not
         # A graph of an older clock notices by them that values have changed, as with an optimizer that has made its step.
@@ -96,8 +90,8 @@ class LocalClient(PutOff):
             client.synchronize()
             return type(self).state_dict(self)
 
-        def load_state_dict(self, state) -> None:
-            client._load_state(state)
+        def load_state_dict(self, state_dict) -> None:
+            client._load_state(state_dict)
 
         def __getstate__(self):  # of a copy
             client.synchronize()
@@ -116,6 +110,8 @@ class LocalClient(PutOff):
         super()._undo()
         for p in self.parameters:
             forget(p)
+            if p.grad is not None:
+                come_back(p.grad)
         for name, method in self._before.items():
             if method is None:
                 self.optimizer.__dict__.pop(name, None)
@@ -148,8 +144,7 @@ class LocalClient(PutOff):
         g = self.pushed[i]
         if g is not None:
             self.versions[i] = g._version
-            if self._compares:
-                self.bits[i] = self._bits(g).clone()
+            send(g, self._touched, i)
 
     def _tell(self, group: int) -> None:
         """How a group steps with the gradients of this clock: the workers compare it."""
@@ -162,12 +157,8 @@ class LocalClient(PutOff):
 
     def _end_clock(self) -> None:
         super()._end_clock()
-        self._compares = self.clock < CLOCKS_COMPARED or self.clock % _COMPARED_EVERY == 0
         self._said_state = []
         torch._foreach_zero_(self._counters)
-
-    def _bits(self, g: torch.Tensor) -> torch.Tensor:
-        return bits(g, self.clock < CLOCKS_COMPARED)
 
     # -- the step
 
@@ -183,16 +174,19 @@ class LocalClient(PutOff):
             return self._make_state()
         self._require_same_model()
         self._require_same_parameters()
-        parameters, versions, kept = self.parameters, self.versions, self.bits
+        self._take_back()
+        parameters, versions = self.parameters, self.versions
         for i, g in self.pushed.items():
             if g is not None:
-                if parameters[i].grad is not g or g._version != versions[i] or i in kept:
+                come_back(g)
+                if parameters[i].grad is not g or g._version != versions[i]:
                     self._require_unchanged(i, g)
             elif parameters[i].grad is not None and not self._is_beside(i):
                 raise self.failed(f'the gradient of "{self.names[i]}" was set after backward(), when it had left already: mode="ddp" is '
                                   "for that")
         for i in self._not_pushed():
             freshen(parameters[i])  # one that nothing has read since the step before: that step is still to be made
+            self._require_exact(i)
             self._push(i)
         self._push_buffers()
         self._wait_for_pushes()
@@ -206,7 +200,6 @@ class LocalClient(PutOff):
                 hook.used = None
         self._put_off([it.kept(group) for it, group in zip(self.groups, self.optimizer.param_groups)])  # a scheduler changes them
         versions.clear()
-        kept.clear()
         # As a wrapped step() does for schedulers.
         if hasattr(self.optimizer, "_step_count"):
             self.optimizer._step_count += 1
@@ -218,22 +211,36 @@ class LocalClient(PutOff):
     def _place_of_mean(self, i: int) -> None:
         """Means come later than backward() ends: the library keeps them."""
 
+    def _take_back(self) -> None:
+        """What of the parameters themselves was lent when their gradients left."""
+
     def _before_step(self) -> None:
         """All gradients of the clock have left."""
 
     def _require_unchanged(self, i: int, g: torch.Tensor) -> None:
         p = self.parameters[i]
-        before = self.bits.get(i)
         changed = None
         if p.grad is None:
             changed = "was taken away"
         elif p.grad.data_ptr() != g.data_ptr():
             changed = "was replaced"
-        elif g._version != self.versions[i] or not (before is None or torch.equal(self._bits(g), before)):
+        elif g._version != self.versions[i]:
             changed = "was changed"
         if changed:
             raise self.failed(f'the gradient of "{self.names[i]}" {changed} after backward(), when it was on its way already '
                                '(clip_grad_norm_, scaler.unscale_, ...?): mode="ddp" is for that')
+
+    def _touched(self, i: int) -> PoseidonError:
+        return self.failed(f'the gradient of "{self.names[i]}" is read or was changed after backward(), before step(): it is on its way already, and is '
+                           f'not the mean of all workers (clip_grad_norm_, scaler.unscale_, a log?): mode="ddp" is for that')
+
+    def _require_exact(self, i: int) -> None:
+        """The mean of a gradient that all workers have alike, of a step before, is that gradient; but for some numbers of workers it rounds."""
+        if self.size > 4 or self.size == 3:
+            mean = self.gradients.kept_mean(i)
+            if mean is not None and torch.count_nonzero(mean) > 0:
+                raise self.failed(f'no backward pass has reached "{self.names[i]}", and its gradient of a step before was not cleared: call zero_grad(), '
+                                  f'or use mode="ddp"')
 
     def _is_beside(self, i: int) -> bool:
         """Whether .grad is as it was when the gradient left as factors."""
@@ -289,8 +296,7 @@ class LocalClient(PutOff):
 
     def _zero_grad(self, set_to_none: bool) -> None:
         if self.pushed:
-            raise self.failed("zero_grad() after backward(): gradients have left already. Call it after step(), or before backward(). Where "
-                              'a step is left out (by a GradScaler, for a loss that is not finite): mode="ddp"')
+            raise self._cleared_late()
         self.fired.clear()
         if type(self.optimizer).zero_grad is not optim.Optimizer.zero_grad:
             return type(self.optimizer).zero_grad(self.optimizer, set_to_none)  # its own, which looks at .grad

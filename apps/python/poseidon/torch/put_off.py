@@ -6,7 +6,7 @@ from typing import Dict, List, Optional, Tuple
 import torch
 from torch import nn, optim
 
-from ..library import HERE
+from ..library import HERE, PoseidonError
 from .client import Client
 from .contexts import plainly
 from .gradients import Gradients
@@ -50,13 +50,15 @@ class PutOff(Client):
 
     def _clear(self, p: nn.Parameter, set_to_none: bool) -> None:
         """zero_grad() of one whose step is put off."""
+        if self.index[id(p)] not in self.waiting:
+            raise self._cleared_late()
         self.gradients.clear(self.index[id(p)], set_to_none)
 
     def _bring(self, p: nn.Parameter) -> None:
         """Makes the step of one parameter, which somebody is about to read, and of those that are here as well."""
         i = self.index[id(p)]
         if i not in self.waiting:
-            return
+            return self._touched_lent(i)
         try:
             self._require_alive()
             self._take_buffers()  # who copies a model reads these next
@@ -68,6 +70,13 @@ class PutOff(Client):
             make_stale(p)  # Ctrl-C: the step is still to be made
             raise
         plainly(lambda: self._make([(i, there)] + others))
+
+    def _touched_lent(self, i: int) -> None:
+        """Somebody touches a parameter between backward() and step()."""
+
+    def _cleared_late(self) -> PoseidonError:
+        return self.failed("zero_grad() after backward(): gradients have left already. Call it after step(), or before backward(). Where "
+                           'a step is left out (by a GradScaler, for a loss that is not finite): mode="ddp"')
 
     def _step_at_once(self) -> None:
         """What is in force around step() is in force in it, as where it is not put off."""

@@ -9,8 +9,9 @@ import torch
 from torch import nn, optim
 
 from ..library import ADAM, ADAMW, SGD, Hyperparameters, PoseidonError
-from .local import CLOCKS_COMPARED, LocalClient
+from .local import LocalClient
 from .optimizers import first_difference
+from .stale import forget_stale, make_stale
 from .values import Values
 
 # By rule: its number in the library, its arrays of state, and what its groups say that changes a step.
@@ -117,9 +118,9 @@ class ShardsClient(LocalClient):
             finally:
                 client.forget_state()
 
-        def load_state_dict(self, state) -> None:
+        def load_state_dict(self, state_dict) -> None:
             raise PoseidonError('load_state_dict() after join(): the state lies on the shards already. Load it before join(), on all '
-                                'workers')
+                                'workers, or use mode="local"')
 
         for method in (state_dict, load_state_dict, __getstate__):
             self._before.setdefault(method.__name__, self.optimizer.__dict__.get(method.__name__))
@@ -129,8 +130,16 @@ class ShardsClient(LocalClient):
 
     def _push(self, i: int) -> None:
         self._require_cleared(i)
-        self.values.lend(i, self.clock, self._compares, self.clock < CLOCKS_COMPARED)
+        self.values.lend(i, self.clock)
         super()._push(i)
+        make_stale(self.parameters[i])
+
+    def _touched_lent(self, i: int) -> None:
+        self.values.touched(i)
+
+    def _take_back(self) -> None:
+        for i in self.pushed:
+            forget_stale(self.parameters[i])
 
     def _push_factors(self, i: int) -> None:
         g, unit = self.parameters[i].grad, self.factors.units[i]
@@ -170,6 +179,7 @@ class ShardsClient(LocalClient):
                                              bool(said.get("nesterov", False)), self._lerp, self._state_to_say(group)))
 
     def _before_step(self) -> None:
+        self._take_back()
         self.values.require_unchanged()
         for group, told in enumerate(self._told):
             if told is None:
@@ -236,7 +246,8 @@ class ShardsClient(LocalClient):
         """The optimizer's state, as it is now, from all shards."""
         self.synchronize()
         if self.pushed:
-            raise PoseidonError("the optimizer's state is asked for between backward() and step(): ask after step()")
+            raise PoseidonError("the optimizer's state is asked for between backward() and step(), when steps have begun on the shards: "
+                                'call it after step(), or use mode="local"')
         self.run.read_state()
         for i, p in enumerate(self.parameters):
             steps = self.run.steps(i)
@@ -273,11 +284,11 @@ def _without_state(optimizer: optim.Optimizer) -> None:
         raise PoseidonError("the state of this optimizer was on the shards of a run that has failed: load_state_dict() it from a checkpoint, "
                             "or make a new one")
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state_dict):
         for name in methods:
             self.__dict__.pop(name, None)
         self.__dict__.update(before)
-        self.load_state_dict(state)
+        self.load_state_dict(state_dict)
 
     methods = {"step": refuse, "state_dict": refuse, "__getstate__": refuse, "load_state_dict": load_state_dict}
     before = {name: optimizer.__dict__[name] for name in methods if name in optimizer.__dict__}

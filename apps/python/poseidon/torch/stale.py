@@ -2,12 +2,15 @@
 
 import copy
 import functools
+import inspect
 import sys
 import weakref
 from typing import Callable, Dict, Tuple
 
 import torch
 from torch import nn
+
+from ..library import PoseidonError
 
 # By id of a parameter: what brings its fresh value, and what zero_grad() of one is. A parameter is of one model, and a model of one client.
 _fresheners: Dict[int, "weakref.WeakMethod"] = {}
@@ -73,12 +76,22 @@ def freshen(value) -> None:
         bring(value)
 
 
-# What waits is not for torch.compile, which traces into hooks: its graph ends there.
-if hasattr(torch, "compiler") and hasattr(torch.compiler, "disable"):
-    _untraced = torch.compiler.disable
-else:
-    def _untraced(function):
+# What waits is not for torch.compile, which traces into hooks: its graph ends there. Where it may not end, PyTorch's error names the function.
+_WHY = 'mode "local" and "shards" wait here for a parameter, which no graph can do: fullgraph=True and torch.export need mode="ddp"'
+
+
+def _untraced(function):
+    disable = getattr(getattr(torch, "compiler", None), "disable", None)
+    if disable is None:
         return function
+    if "reason" in inspect.signature(disable).parameters:
+        return disable(function, reason=_WHY)
+    function.__qualname__ = _WHY
+    return disable(function)
+
+
+class NotForScript(PoseidonError, AttributeError):
+    """Who asks whether there is an attribute learns that there is none."""
 
 
 # A pre-hook of Python's own that changes nothing: of (module, inputs) it answers the inputs.
@@ -99,6 +112,11 @@ class BeforeForward:
         for p in self._own:
             if type(p) is StaleParameter:
                 freshen(p)
+
+    @property
+    def __name__(self) -> str:
+        """torch.jit.script asks for it, and nobody else."""
+        raise NotForScript('torch.jit.script makes a module that reads parameters past Python, where nobody waits for them: mode="ddp"')
 
     def __deepcopy__(self, memo) -> "BeforeForward":
         return BeforeForward()

@@ -8,10 +8,11 @@ from torch import nn
 
 from ..library import Run
 
-_VALUES_COMPARED = 16
+# On a GPU: in the first clocks all bits are compared, later a few, now and then. A script that writes past PyTorch does so from the beginning.
+_CLOCKS_COMPARED, _COMPARED_EVERY, _VALUES_COMPARED = 3, 10, 16
 
 
-def bits(t: torch.Tensor, all_of_them: bool) -> torch.Tensor:
+def _bits(t: torch.Tensor, all_of_them: bool = True) -> torch.Tensor:
     """A version number misses `.data.clamp_()` and NumPy, so bits are compared: as integers, where a NaN equals itself."""
     flat = torch.as_strided(t.detach(), (t.numel(),), (1,)).view(torch.int32)
     return flat if all_of_them else flat[::max(1, t.numel() // _VALUES_COMPARED)]
@@ -26,27 +27,29 @@ class Values:
         self._lent: List[torch.Tensor] = [torch.empty(0)] * len(parameters)
         self._places = [0] * len(parameters)  # their addresses; 0: the library's memory has the same values
         self._versions: Dict[int, int] = {}  # in this clock, at its push
-        self._bits: Dict[int, torch.Tensor] = {}
-        self._all_bits = True
+        self._bits: Dict[int, torch.Tensor] = {}  # in this clock, of those that somebody has touched since
         # On a GPU a step begins with the library's memory, but where the script has written since the values were taken.
         self._taken: Dict[int, int] = {}
 
     def begin(self) -> None:
         self._taken = {i: p._version for i, p in enumerate(self._parameters) if p.is_cuda}
 
-    def lend(self, i: int, clock: int, compares: bool, all_bits: bool) -> None:
+    def lend(self, i: int, clock: int) -> None:
         """Before the push of its gradient, from which on the values stay as they are."""
         p = self._parameters[i]
         if p.is_cuda:
-            self._lend_copy(i, clock, compares, all_bits)
+            self._lend_copy(i, clock)
         else:
             place = p.data_ptr()
             if place != self._places[i]:
                 self._require_same_form(i)
                 self._lend(i, p.detach(), place)
-            if compares:
-                self._all_bits, self._bits[i] = all_bits, bits(p, all_bits).clone()
         self._versions[i] = p._version
+
+    def touched(self, i: int) -> None:
+        """Whoever is about to touch a parameter between backward() and step() may write to it."""
+        if i in self._versions:
+            self._bits[i] = _bits(self._parameters[i]).clone()
 
     def _lend(self, i: int, values: torch.Tensor, place: int) -> None:
         self._run.step_from(i, place)
@@ -58,13 +61,14 @@ class Values:
             raise self._failed(f'"{self._names[i]}" is {p.dtype} with strides {p.stride()} now, and had torch.float32 and strides {self._strides[i]} at '
                                "join(): write to it in place (p.copy_() under torch.no_grad())")
 
-    def _lend_copy(self, i: int, clock: int, compares: bool, all_bits: bool) -> None:
+    def _lend_copy(self, i: int, clock: int) -> None:
         p = self._parameters[i]
         if p._version != self._taken[i]:  # else, if it was lent a copy and no step was made of it, that is still the same
             self._require_same_form(i)
             copied = torch.empty_strided(p.shape, p.stride(), dtype=torch.float32).copy_(p.detach())
             return self._lend(i, copied, copied.data_ptr())
-        if compares and not self._places[i] and not torch.equal(bits(p, all_bits).cpu(), bits(self._ring(i, clock), all_bits)):
+        compares, all_bits = clock < _CLOCKS_COMPARED or clock % _COMPARED_EVERY == 0, clock < _CLOCKS_COMPARED
+        if compares and not self._places[i] and not torch.equal(_bits(p, all_bits).cpu(), _bits(self._ring(i, clock), all_bits)):
             raise self._failed(f'"{self._names[i]}" was written to past PyTorch (p.data, DLPack), and the shards would not see it: write to it under '
                                'torch.no_grad(), or use mode="local"')
 
@@ -74,7 +78,7 @@ class Values:
             p = self._parameters[i]
             before = self._bits.get(i)
             if p._version != version or (not p.is_cuda and p.data_ptr() != self._places[i]) or not (
-                    before is None or torch.equal(bits(p, self._all_bits), before)):
+                    before is None or torch.equal(_bits(p), before)):
                 raise self._failed(f'"{self._names[i]}" was written to between backward() and step(), when its step had begun already on the shards: '
                                    'write to it after step() or before backward(), or use mode="local"')
         self._versions.clear()
