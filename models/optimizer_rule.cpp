@@ -55,9 +55,9 @@ std::string difference_of_steps(std::string_view parameter, std::uint64_t clock,
            "them the same schedule";
   else
     out << "workers " << worker << " and " << other
-        << " have the same learning rate, and another momentum, weight decay, beta, eps, option, "
-           "number of steps or first state. Was a checkpoint loaded on one worker alone? Give all "
-           "workers the same optimizer, and load its state on all of them";
+        << " have the same learning rate, and another momentum, weight decay, beta, eps, option "
+           "(foreach, fused, ...), number of steps or first state. Was a checkpoint loaded on one "
+           "worker alone? Give all workers the same optimizer, and load its state on all of them";
   return out.str();
 }
 

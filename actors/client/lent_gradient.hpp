@@ -11,7 +11,8 @@ namespace poseidon {
 
 /// The program calls lend() before it tells the caller gradients_lent, and not again before the version that the gradient
 /// contributes to has come; so no two threads use this object at the same time. That holds for the shard, too, which reads step()
-/// when it has all gradients of a chunk, this one among them, and makes that version; and for the factor_broadcast, which reads mean().
+/// and base() when it has all gradients of a chunk, this one among them, and makes that version; and for the factor_broadcast, which
+/// reads mean(), too.
 class lent_gradient : public gradient_source {
  public:
   explicit lent_gradient(std::size_t values) : values_(values) {}
@@ -22,6 +23,8 @@ class lent_gradient : public gradient_source {
     step_ = step;
     mean_ = mean;
   }
+  /// Called as lend() is, before it. Null: there are none.
+  void step_from(const float* base) { base_ = base; }
   [[nodiscard]] std::span<const float> total(std::uint64_t, std::size_t) const override {
     return at_ == nullptr ? std::span<const float>() : std::span(at_, values_);
   }
@@ -29,11 +32,15 @@ class lent_gradient : public gradient_source {
   [[nodiscard]] std::span<float> mean() const override {
     return mean_ == nullptr ? std::span<float>() : std::span(mean_, values_);
   }
+  [[nodiscard]] std::span<const float> base() const override {
+    return base_ == nullptr ? std::span<const float>() : std::span(base_, values_);
+  }
 
  private:
   std::optional<optimizer_step> step_;
   const float* at_ = nullptr;
   float* mean_ = nullptr;
+  const float* base_ = nullptr;
   std::size_t values_;
 };
 

@@ -26,6 +26,14 @@ void land_rounded(parameter_store& store, chunk_id id, std::uint64_t before,
   add_decoded(format, step, values, store.at(id, before + 1));
 }
 
+std::span<const float> base_of(parameter_store& store, chunk_id id, std::uint64_t before,
+                               const gradient_source& lent) {
+  const auto& c = store.cut().chunks[id];
+  const auto base = lent.base();
+  return base.empty() ? std::span<const float>(store.at(id, before))
+                      : base.subspan(c.offset, c.count);
+}
+
 void record_update(trace_lane* lane, std::string_view layer, std::int64_t begin_ns,
                    std::uint64_t version, chunk_id id, std::size_t values) {
   if (lane == nullptr) return;

@@ -2,6 +2,7 @@
 // and state_keeper make it from the same sum of gradients.
 #pragma once
 #include "actors/core/trace.hpp"
+#include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/link.hpp"
 #include "models/device/value_checksum.hpp"
@@ -26,6 +27,10 @@ namespace poseidon {
 /// version `before` + 1 of the chunk to the store, and the step that leads there to `step`, as it travels.
 void land_rounded(parameter_store& store, chunk_id id, std::uint64_t before,
                   std::span<const float> exact, std::span<std::byte> step);
+
+/// Where an update of a chunk by a program's optimizer begins: at the values that the program says, or at the store's version `before`.
+[[nodiscard]] std::span<const float> base_of(parameter_store& store, chunk_id id,
+                                             std::uint64_t before, const gradient_source& lent);
 
 /// Records the update that made `version`, from `begin_ns` to now. `lane`: null without tracing.
 void record_update(trace_lane* lane, std::string_view layer, std::int64_t begin_ns,

@@ -209,8 +209,8 @@ void factor_broadcast::step_here() {
     const auto& c = setup_.store->cut().chunks[id];
     setup_.arithmetic->step(setup_.optimizer, step, setup_.scale,
                             std::span(gradients_[0]).subspan(c.offset, c.count),
-                            setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
-                            history_.to_update(id, version_));
+                            base_of(*setup_.store, id, version_, *setup_.lent),
+                            setup_.store->at(id, version_ + 1), history_.to_update(id, version_));
   }
 }
 

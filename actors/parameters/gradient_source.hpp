@@ -19,6 +19,8 @@ class gradient_source {
   [[nodiscard]] virtual std::optional<optimizer_step> step() const { return std::nullopt; }
   /// Where the program wants the mean of the newest of them, if it is made of factors; empty: where its version lies.
   [[nodiscard]] virtual std::span<float> mean() const { return {}; }
+  /// The values that the program's optimizer steps from; empty: those of the version before.
+  [[nodiscard]] virtual std::span<const float> base() const { return {}; }
 };
 
 }  // namespace poseidon

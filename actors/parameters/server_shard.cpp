@@ -188,10 +188,12 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
   else if (setup_.rule)
     setup_.arithmetic->update(*setup_.rule, step, summed, values, fresh,
                               history_.to_update(id, o.version), c.keepers > 0 ? &made : nullptr);
-  else if (setup_.optimizer != optimizer_rule::none)
-    setup_.arithmetic->step(setup_.optimizer, setup_.lent[c.parameter]->step().value(),
-                            setup_.scale, summed, values, fresh, history_.to_update(id, o.version));
-  else
+  else if (setup_.optimizer != optimizer_rule::none) {
+    const auto& lent = *setup_.lent[c.parameter];
+    setup_.arithmetic->step(setup_.optimizer, lent.step().value(), setup_.scale, summed,
+                            base_of(*setup_.store, id, o.version, lent), fresh,
+                            history_.to_update(id, o.version));
+  } else
     setup_.arithmetic->scale(setup_.scale, summed, fresh);
   const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
   ++o.version;

@@ -233,6 +233,13 @@ int poseidon_step(poseidon_run* p, uint32_t group, const poseidon_hyperparameter
   });
 }
 
+int poseidon_step_from(poseidon_run* p, uint32_t parameter, const float* values) {
+  return called(p, [&](session& s) {
+    s.step_from(parameter, values);
+    return 0;
+  });
+}
+
 int poseidon_read_state(poseidon_run* p, double timeout_s) {
   return called(
       p, [&](session& s) { return s.read_state(limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET; });

@@ -151,6 +151,12 @@ typedef struct {
  * both values. Not while another thread pushes one of them. */
 POSEIDON_API int poseidon_step(poseidon_run*, uint32_t group, const poseidon_hyperparameters*);
 
+/* With an optimizer whose steps the workers share: where this worker has the parameter's values, which its steps begin with from the next push
+ * on. They are read from that push on until poseidon_wait of the version that it contributes to has returned, and must not change meanwhile;
+ * between two such spans the program may write to them, all workers the same. Null, as before the first call: a step begins with the version
+ * before, in the library's memory. After poseidon_begin, when the parameter's newest version has been waited for. */
+POSEIDON_API int poseidon_step_from(poseidon_run*, uint32_t parameter, const float* values);
+
 /* Copies the optimizer's state, all workers' parts of it, when every parameter's newest version has been waited for and none been pushed
  * since. Returns 0, or POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */
 POSEIDON_API int poseidon_read_state(poseidon_run*, double timeout_s);

@@ -62,6 +62,8 @@ class session {
   void optimize(optimizer_rule rule, std::vector<std::uint32_t> groups);
   /// How the parameters of a group step with the gradients that are pushed from now on.
   void step(std::size_t group, const optimizer_step& step);
+  /// Where a parameter's values lie, which its next steps begin with; null: where the version before lies.
+  void step_from(std::size_t parameter, const float* values);
   /// Before begin(): what the optimizer has made of a parameter so far; by array, read until begin() has returned.
   void first_state(std::size_t parameter, std::uint64_t steps, std::vector<const float*> state);
   /// Copies the optimizer's state of the version that is here. False: the time is over.

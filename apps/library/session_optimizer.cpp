@@ -37,6 +37,15 @@ void session::step(std::size_t group, const optimizer_step& step) {
   told_[group] = step;
 }
 
+/// The values that the shards step from are read after the program's next push of this parameter.
+void session::step_from(std::size_t parameter, const float* values) {
+  const auto id = known(parameter);
+  if (program_->optimizer == optimizer_rule::none)
+    throw session_error("the workers make no steps, and \"" + program_->declared[parameter].name +
+                        "\" is told to step from: poseidon_optimize has not been called");
+  program_->lent[id]->step_from(values);
+}
+
 /// Of the gradient that is pushed now. This parameter's version is here, so all its updates have been counted.
 std::optional<optimizer_step> session::step_of(parameter_id parameter) const {
   if (groups_.empty() || program_->declared[value(parameter)].given) return std::nullopt;

@@ -69,6 +69,7 @@ class _Library:
         self.optimize = declare(quick, "optimize", number, run, number, ctypes.POINTER(u32))
         self.first_state = declare(quick, "first_state", number, run, u32, u64, ctypes.POINTER(address), size)
         self.step = declare(quick, "step", number, run, u32, ctypes.POINTER(Hyperparameters))
+        self.step_from = declare(quick, "step_from", number, run, u32, address)
         self.read_state = declare(blocking, "read_state", number, run, ctypes.c_double)
         self.state = declare(quick, "state", address, run, u32, u32)
         self.steps = declare(quick, "steps", ctypes.c_int64, run, u32)
@@ -260,6 +261,10 @@ class Run:
     def step(self, group: int, how: Hyperparameters) -> None:
         """How a group steps with the gradients that are pushed from now on."""
         self._checked(self._library.step(self._run, group, ctypes.byref(how)))
+
+    def step_from(self, parameter: int, address: int) -> None:
+        """Where the values lie that a parameter's steps begin with, from the next push on; they stay as they are from a push until wait()."""
+        self._checked(self._library.step_from(self._run, parameter, address))
 
     def read_state(self) -> None:
         """Copies the optimizer's state from all workers."""

@@ -22,6 +22,8 @@ struct program_of_one_step : gradient_source {
   std::optional<optimizer_step> told;
   std::span<const float> total(std::uint64_t, std::size_t) const override { return {}; }
   std::optional<optimizer_step> step() const override { return told; }
+  std::vector<float> has;
+  std::span<const float> base() const override { return has; }
 };
 
 struct shard_with_optimizer {
@@ -79,6 +81,16 @@ TEST_CASE("server_shard: a program's optimizer steps on the shard, with the stat
   t.sim.settle();
   REQUIRE(t.checkpointer.got->size() == 1);
   CHECK(test::values_of(t.checkpointer.got->front().values) == std::vector<float>{6, 7, 8});
+}
+
+TEST_CASE("server_shard: a step begins with the values that the program has, if it says where they lie") {
+  shard_with_optimizer t;
+  t.program->has = {10, 20, 30};  // written to since the version before
+  const auto step = mark_of(t.program->told);
+  t.gradient(0, {1, 2, 3}, step);
+  t.gradient(1, {3, 2, 1}, step);
+  const auto fresh = t.store->at(the_chunk, 1);
+  for (std::size_t i = 0; i < 3; ++i) CHECK(fresh[i] == t.program->has[i] - 0.5f * 0.5f * 4);
 }
 
 TEST_CASE(

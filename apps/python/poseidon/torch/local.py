@@ -1,5 +1,6 @@
 """Mode `local`: a clock is a step. The optimizer makes it for one parameter at a time, when that parameter is needed again."""
 
+import inspect
 import operator
 import types
 from typing import Dict, List, Optional, Tuple
@@ -7,38 +8,31 @@ from typing import Dict, List, Optional, Tuple
 import torch
 from torch import nn, optim
 
-from ..library import HERE, OWN, PoseidonError
-from .client import Client
-from .optimizers import Group, digest_of_state, refuse_hooks, require_one_at_a_time
-from .stale import BeforeForward, forget, forget_stale, freshen, make_stale, watch
-
-# In the first clocks all bits of a gradient are compared with those that were pushed, later a few, now and then: a script that
-# changes gradients does so from the beginning. Identity and version are compared in every clock.
-_CLOCKS_COMPARED, _COMPARED_EVERY, _VALUES_COMPARED = 3, 10, 16
-# While another one is waited for, a large one is asked for so often.
-_ASKED_EVERY_S = 1e-3
-# So many parameters at most get their step with one call of the optimizer, which costs as much as the steps of several small ones;
-# large ones, whose step the first of them would wait for, are not among them.
-_TOGETHER = 64
+from ..library import OWN, PoseidonError
+from .contexts import is_plain, plainly
+from .optimizers import Group, caller_of_step, digest_of_state, refuse_hooks, require_one_at_a_time
+from .put_off import PutOff
+from .sent import come_back, send
+from .stale import BeforeForward, StaleParameter, forget, freshen, watch
 
 
-class LocalClient(Client):
+def _version_of(p: nn.Parameter) -> torch.Tensor:
+    """A tensor of no values that shares a parameter's version counter."""
+    v = p.detach()
+    v.data = torch.empty(0, device=p.device)
+    return v
+
+
+class LocalClient(PutOff):
     _rule = OWN
     _means_in_grad = False  # each parameter is stepped as soon as its mean has come
-    _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):
         trained = [p for group in optimizer.param_groups for p in group["params"]]
         require_one_at_a_time(model, optimizer, trained)
-        super().__init__(model, options, trained, **said)
-        self.optimizer = optimizer
-        self.used: List[int] = []  # all parameters in the order of their first use in the first clock
-        self.place: List[int] = []  # in `used`, by parameter
-        self.waiting: Dict[int, dict] = {}  # of the same clock: the group with which the optimizer will step
-        self.large: Dict[int, nn.Parameter] = {}  # among those that wait
-        self.versions: Dict[int, int] = {}  # of pushed gradients, and, in some clocks, their bits
-        self.bits: Dict[int, torch.Tensor] = {}
-        self.groups = [Group(optimizer) for _ in optimizer.param_groups]
+        super().__init__(model, optimizer, options, trained, **said)
+        self.versions: Dict[int, int] = {}  # of pushed gradients
+        self.groups = [Group(optimizer, group["params"]) for group in optimizer.param_groups]
         self._group_of = [0] * len(self.parameters)
         for number, group in enumerate(optimizer.param_groups):
             for p in group["params"]:
@@ -48,14 +42,15 @@ class LocalClient(Client):
         self._told_in = [-1] * len(self.groups)  # the clock in which a group has last said how it steps
         self._members = [list(group["params"]) for group in optimizer.param_groups]  # at join()
         self._outside = [p for p in trained if id(p) not in self.index]  # frozen at join()
-        self._sizes = [p.numel() for p in self.parameters]
-        self._large_ones = {i: p for i, p in enumerate(self.parameters) if self._sizes[i] > self._large}
-        self._compares = True  # the bits of gradients, in this clock
+        self._said_state: List[int] = []  # by group: a digest of the optimizer's state, for the workers to compare once
+        self._say_until = 1  # the last clock in which each group says how it steps, whether it is news or not
+        # A graph of an older clock notices by them that values have changed, as with an optimizer that has made its step.
+        self._counters = [_version_of(p) for p in self.parameters]
 
     def begin(self) -> "LocalClient":
         super().begin()
         for p in self.parameters:
-            watch(p, self._bring)
+            watch(p, self._bring, self._clear)
         for module in self.model.modules():
             own = tuple(p for p in module.parameters(recurse=False) if id(p) in self.index)
             if own:
@@ -68,10 +63,10 @@ class LocalClient(Client):
 
     def _declared(self) -> None:
         self.run.optimize(self._rule, self._group_of + [0] * (self.buffers is not None))
-        self._first_states = self._digests()
+        self._said_state = self._digests()
 
     def _digests(self) -> List[int]:
-        """By group: of the state that the optimizer begins with."""
+        """By group: of the state that the optimizer has."""
         of_group: List[List[Optional[dict]]] = [[] for _ in self.groups]
         for i, p in enumerate(self.parameters):
             of_group[self._group_of[i]].append(self.optimizer.state.get(p))
@@ -82,17 +77,21 @@ class LocalClient(Client):
         optimizer, client = self.optimizer, self
         self._own_step = types.MethodType(type(optimizer).step, optimizer)
         self._before = {name: optimizer.__dict__.get(name)
-                        for name in ("step", "zero_grad", "state_dict", "add_param_group", "__getstate__")}
+                        for name in ("step", "zero_grad", "state_dict", "load_state_dict", "add_param_group", "__getstate__")}
+        keeps_zeros = inspect.signature(optim.Optimizer.zero_grad).parameters["set_to_none"].default is False
 
         def step(self, closure=None):
             return client._step(closure)
 
-        def zero_grad(self, set_to_none: bool = True) -> None:
-            client._zero_grad()
+        def zero_grad(self, set_to_none: bool = not keeps_zeros) -> None:
+            client._zero_grad(set_to_none)
 
         def state_dict(self):
             client.synchronize()
             return type(self).state_dict(self)
+
+        def load_state_dict(self, state_dict) -> None:
+            client._load_state(state_dict)
 
         def __getstate__(self):  # of a copy
             client.synchronize()
@@ -104,13 +103,15 @@ class LocalClient(Client):
 
         # A scheduler that was made before looks whether step() is the one that it wrapped.
         step._with_counter = step._wrapped_by_lr_sched = True
-        for method in (step, zero_grad, state_dict, add_param_group, __getstate__):
+        for method in (step, zero_grad, state_dict, load_state_dict, add_param_group, __getstate__):
             setattr(optimizer, method.__name__, types.MethodType(method, optimizer))
 
     def _undo(self) -> None:
         super()._undo()
         for p in self.parameters:
             forget(p)
+            if p.grad is not None:
+                come_back(p.grad)
         for name, method in self._before.items():
             if method is None:
                 self.optimizer.__dict__.pop(name, None)
@@ -130,6 +131,10 @@ class LocalClient(Client):
                 f"{self.expected[i]}: its gradient has left already. Where the number of backward passes varies, wrap all but the "
                 'last in poseidon.no_sync(), or use mode="ddp"')
 
+    def _take_buffers(self, *_) -> None:
+        if self.buffers is not None and self._taken < self.clock:
+            plainly(super()._take_buffers)
+
     def _push(self, i: int) -> None:
         group = self._group_of[i]
         if self._told_in[group] != self.clock:
@@ -139,23 +144,21 @@ class LocalClient(Client):
         g = self.pushed[i]
         if g is not None:
             self.versions[i] = g._version
-            if self._compares:
-                self.bits[i] = self._bits(g).clone()
+            send(g, self._touched, i)
 
     def _tell(self, group: int) -> None:
         """How a group steps with the gradients of this clock: the workers compare it."""
         it = self.groups[group]
-        if it.has_news(self.optimizer.param_groups[group]) or self.clock <= 1:
-            self.run.step(group, it.compared(self._first_states[group] if self.clock == 0 else 0))
+        if it.has_news(self.optimizer.param_groups[group]) or self.clock <= self._say_until:
+            self.run.step(group, it.compared(self._state_to_say(group)))
+
+    def _state_to_say(self, group: int) -> int:
+        return self._said_state[group] if self._said_state else 0
 
     def _end_clock(self) -> None:
         super()._end_clock()
-        self._compares = self.clock < _CLOCKS_COMPARED or self.clock % _COMPARED_EVERY == 0
-
-    def _bits(self, g: torch.Tensor) -> torch.Tensor:
-        """A version number misses `.grad.data.clamp_()` and NumPy, so bits are compared: as integers, where a NaN equals itself."""
-        flat = torch.as_strided(g, (g.numel(),), (1,)).view(torch.int32)
-        return flat if self.clock < _CLOCKS_COMPARED else flat[::max(1, g.numel() // _VALUES_COMPARED)]
+        self._said_state = []
+        torch._foreach_zero_(self._counters)
 
     # -- the step
 
@@ -163,17 +166,27 @@ class LocalClient(Client):
         self._require_alive()
         if closure is not None:
             raise self.failed('step(closure) evaluates the model several times a step, mode "local" once: mode="ddp"')
+        caller = caller_of_step(self.optimizer)
+        if caller == "scaler":
+            raise self.failed("a GradScaler makes this step: it divides gradients that have left already, and may leave the step out. "
+                              'GradScaler(enabled=False) with bfloat16, or mode="ddp"')
+        if caller == "checkpoint" and not self.pushed:
+            return self._make_state()
+        self._require_same_model()
         self._require_same_parameters()
-        parameters, versions, bits = self.parameters, self.versions, self.bits
+        self._take_back()
+        parameters, versions = self.parameters, self.versions
         for i, g in self.pushed.items():
             if g is not None:
-                if parameters[i].grad is not g or g._version != versions[i] or i in bits:
+                come_back(g)
+                if parameters[i].grad is not g or g._version != versions[i]:
                     self._require_unchanged(i, g)
-            elif parameters[i].grad is not None:
+            elif parameters[i].grad is not None and not self._is_beside(i):
                 raise self.failed(f'the gradient of "{self.names[i]}" was set after backward(), when it had left already: mode="ddp" is '
                                   "for that")
         for i in self._not_pushed():
             freshen(parameters[i])  # one that nothing has read since the step before: that step is still to be made
+            self._require_exact(i)
             self._push(i)
         self._push_buffers()
         self._wait_for_pushes()
@@ -185,40 +198,60 @@ class LocalClient(Client):
             self._look_along = self.run.along(self.used)
             for hook in self._uses:
                 hook.used = None
-        for it, group in zip(self.groups, self.optimizer.param_groups):
-            before = it.kept(group)  # a scheduler changes it
-            self.waiting.update((self.index[id(p)], before) for p in group["params"] if id(p) in self.index)
-        self.large.update(self._large_ones)
-        for p in parameters:
-            p.grad = None  # ours until all of it has been received; model.zero_grad() finds nothing to write to
-            make_stale(p)
+        self._put_off([it.kept(group) for it, group in zip(self.groups, self.optimizer.param_groups)])  # a scheduler changes them
         versions.clear()
-        bits.clear()
         # As a wrapped step() does for schedulers.
         if hasattr(self.optimizer, "_step_count"):
             self.optimizer._step_count += 1
         self.optimizer._opt_called = True
         self._end_clock()
+        if not is_plain():
+            self._step_at_once()
 
     def _place_of_mean(self, i: int) -> None:
         """Means come later than backward() ends: the library keeps them."""
+
+    def _take_back(self) -> None:
+        """What of the parameters themselves was lent when their gradients left."""
 
     def _before_step(self) -> None:
         """All gradients of the clock have left."""
 
     def _require_unchanged(self, i: int, g: torch.Tensor) -> None:
         p = self.parameters[i]
-        bits = self.bits.get(i)
         changed = None
         if p.grad is None:
             changed = "was taken away"
         elif p.grad.data_ptr() != g.data_ptr():
             changed = "was replaced"
-        elif g._version != self.versions[i] or not (bits is None or torch.equal(self._bits(g), bits)):
+        elif g._version != self.versions[i]:
             changed = "was changed"
         if changed:
             raise self.failed(f'the gradient of "{self.names[i]}" {changed} after backward(), when it was on its way already '
                                '(clip_grad_norm_, scaler.unscale_, ...?): mode="ddp" is for that')
+
+    def _touched(self, i: int) -> PoseidonError:
+        return self.failed(f'the gradient of "{self.names[i]}" is read or was changed after backward(), before step(): it is on its way already, and is '
+                           f'not the mean of all workers (clip_grad_norm_, scaler.unscale_, a log?): mode="ddp" is for that')
+
+    def _require_exact(self, i: int) -> None:
+        """The mean of a gradient that all workers have alike, of a step before, is that gradient; but for some numbers of workers it rounds."""
+        if self.size > 4 or self.size == 3:
+            mean = self.gradients.kept_mean(i)
+            if mean is not None and torch.count_nonzero(mean) > 0:
+                raise self.failed(f'no backward pass has reached "{self.names[i]}", and its gradient of a step before was not cleared: call zero_grad(), '
+                                  f'or use mode="ddp"')
+
+    def _is_beside(self, i: int) -> bool:
+        """Whether .grad is as it was when the gradient left as factors."""
+        before, g = self._beside.get(i), self.parameters[i].grad
+        return before is not None and g is before[0] and g._version == before[1]
+
+    def _push_factors(self, i: int) -> None:
+        g = self.parameters[i].grad
+        if g is not None:
+            self._beside[i] = g, g._version
+        super()._push_factors(i)
 
     def _require_same_parameters(self) -> None:
         try:
@@ -232,7 +265,7 @@ class LocalClient(Client):
         if not self._has_its_members():
             strange = [p for group in self.optimizer.param_groups for p in group["params"] if id(p) not in self.index]
         for p in strange:
-            if p.requires_grad:
+            if p.requires_grad or p.grad is not None:
                 raise self.failed(f"a parameter of shape {tuple(p.shape)} trains that was frozen at join(): the other workers do "
                                   "not know it. Join with requires_grad set, and freeze by lr 0")
 
@@ -241,80 +274,40 @@ class LocalClient(Client):
         return all(len(group["params"]) == len(members) and all(map(operator.is_, group["params"], members))
                    for group, members in zip(self.optimizer.param_groups, self._members))
 
-    def _bring(self, p: nn.Parameter) -> None:
-        """Makes the step of one parameter, which somebody is about to read, and of those used next that are here as well."""
-        i = self.index[id(p)]
-        group = self.waiting.pop(i, None)
-        if group is None:
-            return
-        self.large.pop(i, None)
-        self._require_alive()
-        try:
-            self._take_buffers()  # who copies a model reads these next
-            self._work_until_here(i)
-            there = self.run.wait(i, self.clock)
-        except BaseException:
-            self.waiting[i] = group  # Ctrl-C: the step is still to be made
-            make_stale(p)
-            raise
-        self._make_step(group, [(i, there)] + self._here_too(i, group))
-
-    def _here_too(self, i: int, group: dict) -> List[Tuple[int, bool]]:
-        """Parameters of the same group that are used soon after parameter i and whose gradients are here: they are fresh from now on,
-        as soon as their step is made."""
-        found, values, waiting = [], 0, self.waiting
-        self.lent.pop(i, None)
-        first = self.place[i] + 1
-        for j, answer in zip(self.used[first:first + _TOGETHER], self._look_along(first, _TOGETHER - 1, self.clock)):
-            if waiting.get(j) is not group:
-                continue
-            values += self._sizes[j]
-            if values > self._large:
-                break
-            del waiting[j]
-            if self.large:
-                self.large.pop(j, None)
-            self.lent.pop(j, None)
-            forget_stale(self.parameters[j])
-            found.append((j, answer == HERE))
-        return found
-
-    def _make_step(self, group: dict, came: List[Tuple[int, bool]]) -> None:
-        """`came`: parameters, and whether somebody had a gradient of them."""
-        of = [i for i, there in came if there]
-        if not of:
-            return
-        parameters = [self.parameters[j] for j in of]
-        for j, p in zip(of, parameters):
-            p.grad = self.here(j, self.clock)
-        groups, self.optimizer.param_groups = self.optimizer.param_groups, [{**group, "params": parameters}]
-        try:
+    def _make_state(self) -> None:
+        """torch.distributed.checkpoint makes an optimizer's state by a step with zeros and the rate 0, where there is none."""
+        self.synchronize()
+        if not self.optimizer.state:
             self._own_step()
-        finally:
-            self.optimizer.param_groups = groups
-            for p in parameters:
-                p.grad = None  # as before: who had set one would have touched the parameter, and brought it here
+            self._say_state()
 
-    def _work_until_here(self, i: int) -> None:
-        """Makes the steps of large parameters whose gradients come before the one of parameter i, instead of waiting."""
-        if not self.large:
-            return
-        here = self.run.look(i, self.clock) is not None
-        while not here and self.large:
-            came = next((p for j, p in self.large.items() if self.run.look(j, self.clock) is not None), None)
-            if came is not None:
-                freshen(came)
-            here = self.run.wait_for(i, self.clock, _ASKED_EVERY_S if came is None else 0.0)
-
-    def _zero_grad(self) -> None:
-        """After step() there is nothing left to clear. Within a step it takes back what has not left."""
+    def _load_state(self, state) -> None:
+        self._require_alive()
         if self.pushed:
-            raise self.failed("zero_grad() after backward(): gradients have left already. Call it after step(), or before "
-                               "backward()")
+            raise PoseidonError("load_state_dict() between backward() and step(), when gradients have left already: call it before backward()")
+        self.synchronize()
+        type(self.optimizer).load_state_dict(self.optimizer, state)
+        self._say_state()
+
+    def _say_state(self) -> None:
+        """With the next gradients: a checkpoint that one worker alone has loaded is noticed."""
+        self._said_state = self._digests()
+        self._say_until = self.clock + 1
+
+    def _zero_grad(self, set_to_none: bool) -> None:
+        if self.pushed:
+            raise self._cleared_late()
         self.fired.clear()
-        for p in self.parameters:
-            if type(p) is nn.Parameter:
-                p.grad = None
+        if type(self.optimizer).zero_grad is not optim.Optimizer.zero_grad:
+            return type(self.optimizer).zero_grad(self.optimizer, set_to_none)  # its own, which looks at .grad
+        fresh = []
+        for group in self.optimizer.param_groups:
+            for p in group["params"]:
+                if type(p) is StaleParameter:
+                    self._clear(p, set_to_none)
+                else:
+                    fresh.append(p)
+        self.gradients.clear_now(fresh, set_to_none)
 
     def synchronize(self) -> None:
         super().synchronize()

@@ -2,6 +2,7 @@
 
 import inspect
 import operator
+import sys
 import zlib
 from typing import Dict, Iterable, List, Optional, Tuple
 
@@ -10,8 +11,14 @@ from torch import nn, optim
 
 from ..library import Hyperparameters, PoseidonError
 
-# Of a group's items: how fast a step is made, or what a schedule keeps there; both change no step.
-_CHANGES_NOTHING = ("params", "lr", "foreach", "fused", "capturable", "differentiable", "initial_lr")
+# Of a group's items: the rate is compared by itself, and what a schedule keeps there changes no step.
+_CHANGES_NOTHING = ("params", "lr", "initial_lr")
+# How its steps are made, where not set: as is best on its device. Another way rounds otherwise, or is another formula.
+_WAYS = ("foreach", "fused", "capturable", "differentiable")
+# From here a scaler calls an optimizer's step().
+_SCALERS = ("torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler", "torch.cpu.amp.grad_scaler", "torch.distributed.fsdp.sharded_grad_scaler")
+_CHECKPOINT = "torch.distributed.checkpoint.state_dict"
+_FRAMES = 8  # between it and a step()
 _SAMPLES = 16  # of an array of state
 
 
@@ -31,6 +38,32 @@ def refuse_hooks(optimizer: optim.Optimizer) -> None:
     if getattr(optimizer, "_optimizer_step_pre_hooks", None) or getattr(optimizer, "_optimizer_step_post_hooks", None):
         raise PoseidonError('the optimizer has a hook for its steps (register_step_pre_hook, ..._post_hook), which would see a few '
                             'parameters at a time: mode="ddp"')
+
+
+def caller_of_step(optimizer: optim.Optimizer) -> Optional[str]:
+    """Who calls step() and means another one than a script's: "scaler", one that is enabled; "checkpoint", which makes an optimizer's state by it."""
+    if getattr(optimizer, "grad_scale", None) is not None or getattr(optimizer, "found_inf", None) is not None:
+        return "scaler"
+    frame = sys._getframe(1)
+    for _ in range(_FRAMES):
+        frame = frame.f_back
+        if frame is None:
+            return None
+        name = frame.f_globals.get("__name__")
+        if name in _SCALERS and getattr(frame.f_locals.get("self"), "_enabled", True):
+            return "scaler"
+        if name == _CHECKPOINT:
+            return "checkpoint"
+    return None
+
+
+def refuse_other_parameters(model: nn.Module, trained: Iterable[nn.Parameter]) -> None:
+    """A clock ends with this optimizer's step, so what it has not is not exchanged."""
+    wanted = {id(p) for p in trained}
+    other = [name for name, p in model.named_parameters() if p.requires_grad and id(p) not in wanted]
+    if other:
+        raise PoseidonError(f'"{other[0]}" trains and is not in this optimizer ({len(other)} such parameters): is there a second optimizer? mode="ddp" '
+                            "exchanges all, whichever optimizer has them; what does not train needs requires_grad_(False)")
 
 
 def refuse_shared_memory(model: nn.Module, trained: Iterable[nn.Parameter]) -> None:
@@ -60,6 +93,7 @@ def require_one_at_a_time(model: nn.Module, optimizer: optim.Optimizer, trained:
     if strange:
         raise PoseidonError(f"the optimizer has {strange} of its {len(trained)} parameters from elsewhere, not from this model: "
                             "join a module that holds all of them")
+    refuse_other_parameters(model, trained)
     if isinstance(optimizer, optim.LBFGS):
         raise PoseidonError('LBFGS looks at all parameters at once, and evaluates several times a step: mode="ddp"')
     other = next((p for p in trained if type(p) is not nn.Parameter), None)
@@ -111,8 +145,10 @@ def digest_of_state(states: Iterable[Optional[dict]]) -> int:
 class Group:
     """What a group of the optimizer says of its steps. A clock looks at it once or twice, so it is read anew only where it has changed."""
 
-    def __init__(self, optimizer: optim.Optimizer):
+    def __init__(self, optimizer: optim.Optimizer, parameters: Iterable[nn.Parameter]):
         self._name = type(optimizer).__name__
+        on_gpus = all(p.is_cuda for p in parameters)
+        self._as_default = {"foreach": on_gpus and hasattr(optim.optimizer, "_default_to_fused_or_foreach")}
         self._seen: List[object] = []
         self._moves = True  # may change although its items are the same objects
         self.items: Dict[str, object] = {}  # as they were when somebody looked
@@ -146,7 +182,8 @@ class Group:
 
     def digest(self) -> int:
         """Of all but the rate."""
-        said = sorted((k, v) for k, v in self.items.items() if k not in _CHANGES_NOTHING and _is_number(v))
+        said = sorted((k, v) for k, v in self.items.items() if k not in _CHANGES_NOTHING + _WAYS and _is_number(v))
+        said += [(k, self.items[k]) for k in _WAYS if self.items.get(k) is not None and self.items[k] != self._as_default.get(k, False)]
         return zlib.crc32(repr((self._name, said)).encode())
 
     def compared(self, state: int) -> Hyperparameters:

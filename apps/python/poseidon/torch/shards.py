@@ -11,6 +11,8 @@ from torch import nn, optim
 from ..library import ADAM, ADAMW, SGD, Hyperparameters, PoseidonError
 from .local import LocalClient
 from .optimizers import first_difference
+from .stale import forget_stale, make_stale
+from .values import Values
 
 # By rule: its number in the library, its arrays of state, and what its groups say that changes a step.
 _RULES = {
@@ -18,6 +20,8 @@ _RULES = {
     optim.Adam: (ADAM, ("exp_avg", "exp_avg_sq"), ("lr", "betas", "eps", "weight_decay")),
     optim.AdamW: (ADAMW, ("exp_avg", "exp_avg_sq"), ("lr", "betas", "eps", "weight_decay")),
 }
+# A NaN that no computation makes, as an int32: but for the sign it stays the same where something is added.
+_NOBODY_HAS_IT = 0x7fd05e1d
 _WITHOUT = ("amsgrad", "maximize", "differentiable", "fused", "capturable", "decoupled_weight_decay")
 
 
@@ -47,11 +51,6 @@ def why_not(optimizer: optim.Optimizer) -> Optional[str]:
     return next(filter(None, (_why_not_group(optimizer, group) for group in optimizer.param_groups)), None)
 
 
-def _memory_of(p: torch.Tensor) -> int:
-    """Bytes of the memory that the parameter lies in."""
-    return (p.untyped_storage() if hasattr(p, "untyped_storage") else p.storage()).nbytes()
-
-
 class ShardsClient(LocalClient):
     _large = 1 << 62  # values: taking them over costs the same for every parameter
 
@@ -60,23 +59,12 @@ class ShardsClient(LocalClient):
         if wrong:
             raise PoseidonError(f'mode "shards": {wrong}. mode="local" trains the same model with your optimizer')
         super().__init__(model, optimizer, options, **said)
-        for name, p in zip(self.names, self.parameters):
-            if not p.is_cuda and _memory_of(p) != p.element_size() * p.numel():
-                raise PoseidonError(f'"{name}" is a part of a larger memory ({p.element_size() * p.numel()} of {_memory_of(p)} bytes), and '
-                                    'its values would lie elsewhere from now on: mode="local", or p.data = p.data.clone()')
         self._rule, self._arrays, self._keys = _RULES[type(optimizer)]
         self._lerp = _lerps(optimizer)
         self._told: List[Optional[dict]] = [None] * len(self.groups)  # in this clock
-        self._places = [0] * len(self.parameters)  # the addresses of the values, on a CPU
+        self.values = Values(self.run, self.parameters, self.ring, self.names, self.failed)
+        self._marked: Dict[int, torch.Tensor] = {}  # gradients that no zero_grad() has cleared since the step
         self._had_momentum = [group.get("momentum", 0) != 0 for group in optimizer.param_groups]
-        # A tensor of no values that shares a parameter's version counter: a graph of an older clock notices that values have changed.
-        self._versions = [self._version_of(p) for p in self.parameters]
-
-    @staticmethod
-    def _version_of(p: nn.Parameter) -> torch.Tensor:
-        v = p.detach()
-        v.data = torch.empty(0, device=p.device)
-        return v
 
     # -- the start
 
@@ -107,8 +95,8 @@ class ShardsClient(LocalClient):
         self._first_state: List[Optional[torch.Tensor]] = []
         super().begin()
         self._first_state.clear()
-        for i, p in enumerate(self.parameters):
-            self._take_values(i, 0)
+        self.values.begin()
+        for p in self.parameters:
             self.optimizer.state.pop(p, None)
         return self
 
@@ -130,9 +118,9 @@ class ShardsClient(LocalClient):
             finally:
                 client.forget_state()
 
-        def load_state_dict(self, state) -> None:
+        def load_state_dict(self, state_dict) -> None:
             raise PoseidonError('load_state_dict() after join(): the state lies on the shards already. Load it before join(), on all '
-                                'workers')
+                                'workers, or use mode="local"')
 
         for method in (state_dict, load_state_dict, __getstate__):
             self._before.setdefault(method.__name__, self.optimizer.__dict__.get(method.__name__))
@@ -141,12 +129,37 @@ class ShardsClient(LocalClient):
     # -- a clock
 
     def _push(self, i: int) -> None:
-        p = self.parameters[i]
-        if not p.is_cuda and p.data_ptr() != self._places[i]:
-            raise self.failed(f'the values of "{self.names[i]}" lie elsewhere than after its last step (p.data = ..., .to(), '
-                              'share_memory()), and the shards would not see them: write into the parameter (p.copy_() under '
-                              'torch.no_grad(), on all workers), or use mode="local"')
+        self._require_cleared(i)
+        self.values.lend(i, self.clock)
         super()._push(i)
+        make_stale(self.parameters[i])
+
+    def _touched_lent(self, i: int) -> None:
+        self.values.touched(i)
+
+    def _take_back(self) -> None:
+        for i in self.pushed:
+            forget_stale(self.parameters[i])
+
+    def _push_factors(self, i: int) -> None:
+        g, unit = self.parameters[i].grad, self.factors.units[i]
+        if g is not None:
+            if torch.count_nonzero(g) > 0:
+                raise self.failed(f'the gradient of "{self.names[i]}" was not cleared by zero_grad() before its factors left: start with routes="ps"')
+            if not unit.found:  # zeros that are kept are a gradient
+                unit.found.append((g.new_zeros(1, g.shape[0]), g.new_zeros(1, g.shape[1])))
+        super()._push_factors(i)
+
+    def _require_cleared(self, i: int) -> None:
+        """What .grad holds between step() and zero_grad() is the mean elsewhere; here nobody has it, and to add to it would be to add to something
+        else. So it holds NaN."""
+        marked, g = self._marked.pop(i, None), self.parameters[i].grad
+        if marked is None or g is None:
+            return
+        first = g.detach().reshape(-1)[:1]
+        if bool(torch.isnan(first)) if g.is_cuda else int(first.view(torch.int32)) & 0x7fffffff == _NOBODY_HAS_IT:
+            raise self.failed(f'the gradient of "{self.names[i]}" was not cleared after the last step(), and the mean that this backward pass would add '
+                              'to is not here: call zero_grad() after step(), or use mode="local" or "ddp"')
 
     def _tell(self, group: int) -> None:
         """How the group steps with the gradients of this clock."""
@@ -163,10 +176,11 @@ class ShardsClient(LocalClient):
                               'join(): mode="local"')
         beta1, beta2 = said.get("betas", (said.get("momentum", 0), 0))
         self.run.step(group, Hyperparameters(said["lr"], said["weight_decay"], beta1, said.get("dampening", 0), beta2, said.get("eps", 0),
-                                             bool(said.get("nesterov", False)), self._lerp,
-                                             self._first_states[group] if self.clock == 0 else 0))
+                                             bool(said.get("nesterov", False)), self._lerp, self._state_to_say(group)))
 
     def _before_step(self) -> None:
+        self._take_back()
+        self.values.require_unchanged()
         for group, told in enumerate(self._told):
             if told is None:
                 continue
@@ -200,21 +214,31 @@ class ShardsClient(LocalClient):
 
     def _end_clock(self) -> None:
         self._told = [None] * len(self._told)
-        torch._foreach_zero_(self._versions)
         super()._end_clock()
 
-    def _take_values(self, i: int, version: int) -> None:
-        p = self.parameters[i]
-        values = self.ring(i, version)
-        if p.is_cuda:
-            p.data.copy_(values, non_blocking=True)  # its memory stays where it is
-        else:
-            p.data = values
-            self._places[i] = values.data_ptr()
+    @torch.no_grad()
+    def _make_step(self, groups: Dict[int, dict], came: List[Tuple[int, bool]]) -> None:
+        added: Dict[int, torch.Tensor] = {}
+        for i, there in came:
+            p = self.parameters[i]
+            self.values.take(i, self.clock, there)
+            if p.grad is not None:
+                added[i] = p.grad
+            g = self.gradients.own(i)
+            self._beside.pop(i, None)
+            if there and g is None:
+                g = torch.zeros_like(p)
+            if there and not self.gradients.is_cleared(i):
+                torch.as_strided(g, (g.numel(),), (1,)).view(torch.int32).fill_(_NOBODY_HAS_IT)
+                self._marked[i] = g
+            p.grad = g
+        self.gradients.settle([i for i, _ in came], added)
 
-    def _make_step(self, group: dict, came: List[Tuple[int, bool]]) -> None:
-        for i, _ in came:  # also where nobody had a gradient: the memory of two versions ago is written next
-            self._take_values(i, self.clock)
+    def _make_state(self) -> None:
+        if self.clock == 0:
+            raise self.failed('torch.distributed.checkpoint makes the state of this optimizer by a step before the first one, and it lies on the shards: '
+                              'optimizer.state_dict(), or mode="ddp"')
+        self.synchronize()  # there is one, which state_dict() gathers
 
     # -- state
 
@@ -222,7 +246,8 @@ class ShardsClient(LocalClient):
         """The optimizer's state, as it is now, from all shards."""
         self.synchronize()
         if self.pushed:
-            raise PoseidonError("the optimizer's state is asked for between backward() and step(): ask after step()")
+            raise PoseidonError("the optimizer's state is asked for between backward() and step(), when steps have begun on the shards: "
+                                'call it after step(), or use mode="local"')
         self.run.read_state()
         for i, p in enumerate(self.parameters):
             steps = self.run.steps(i)
@@ -244,8 +269,6 @@ class ShardsClient(LocalClient):
 
     def _undo(self) -> None:
         super()._undo()
-        for p in self.parameters:
-            p.data = p.data.clone(memory_format=torch.preserve_format)  # away from the library's memory
         if not self._has_state and self.clock > 0:
             _without_state(self.optimizer)
 
@@ -261,11 +284,11 @@ def _without_state(optimizer: optim.Optimizer) -> None:
         raise PoseidonError("the state of this optimizer was on the shards of a run that has failed: load_state_dict() it from a checkpoint, "
                             "or make a new one")
 
-    def load_state_dict(self, state):
+    def load_state_dict(self, state_dict):
         for name in methods:
             self.__dict__.pop(name, None)
         self.__dict__.update(before)
-        self.load_state_dict(state)
+        self.load_state_dict(state_dict)
 
     methods = {"step": refuse, "state_dict": refuse, "__getstate__": refuse, "load_state_dict": load_state_dict}
     before = {name: optimizer.__dict__[name] for name in methods if name in optimizer.__dict__}

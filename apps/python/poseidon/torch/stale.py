@@ -2,14 +2,22 @@
 
 import copy
 import functools
+import inspect
+import sys
 import weakref
 from typing import Callable, Dict, Tuple
 
 import torch
 from torch import nn
 
-# By id of a parameter: what brings its fresh value. A parameter is of one model, and a model of one client.
+from ..library import PoseidonError
+
+# By id of a parameter: what brings its fresh value, and what zero_grad() of one is. A parameter is of one model, and a model of one client.
 _fresheners: Dict[int, "weakref.WeakMethod"] = {}
+_clearers: Dict[int, "weakref.WeakMethod"] = {}
+
+_GRADIENT = torch.Tensor.grad.__get__
+_ZERO_GRAD = nn.Module.zero_grad.__code__
 
 
 class StaleParameter(nn.Parameter):
@@ -18,6 +26,11 @@ class StaleParameter(nn.Parameter):
     @classmethod
     def __torch_function__(cls, function, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if function == _GRADIENT:
+            by = sys._getframe(1)
+            if by.f_code is _ZERO_GRAD:  # of a whole model, after the step: nothing of it is read
+                _clearers[id(args[0])]()(args[0], by.f_locals["set_to_none"])
+                return None
         for value in torch.utils._pytree.tree_flatten((args, kwargs))[0]:
             freshen(value)
         return function(*args, **kwargs)
@@ -32,9 +45,10 @@ class StaleParameter(nn.Parameter):
         return self.__reduce_ex__(protocol)
 
 
-def watch(p: nn.Parameter, freshener: Callable[[nn.Parameter], None]) -> None:
-    """From now on `freshener`, a method, is called with `p` where it is stale and touched."""
+def watch(p: nn.Parameter, freshener: Callable[[nn.Parameter], None], clearer: Callable[[nn.Parameter, bool], None]) -> None:
+    """From now on `freshener`, a method, is called with `p` where it is stale and touched, and `clearer` where its gradient is cleared."""
     _fresheners[id(p)] = weakref.WeakMethod(freshener)
+    _clearers[id(p)] = weakref.WeakMethod(clearer)
 
 
 def forget_stale(p: nn.Parameter) -> None:
@@ -46,6 +60,7 @@ def forget_stale(p: nn.Parameter) -> None:
 def forget(p: nn.Parameter) -> None:
     forget_stale(p)
     _fresheners.pop(id(p), None)
+    _clearers.pop(id(p), None)
 
 
 def make_stale(p: nn.Parameter) -> None:
@@ -61,12 +76,22 @@ def freshen(value) -> None:
         bring(value)
 
 
-# What waits is not for torch.compile, which traces into hooks: its graph ends there.
-if hasattr(torch, "compiler") and hasattr(torch.compiler, "disable"):
-    _untraced = torch.compiler.disable
-else:
-    def _untraced(function):
+# What waits is not for torch.compile, which traces into hooks: its graph ends there. Where it may not end, PyTorch's error names the function.
+_WHY = 'mode "local" and "shards" wait here for a parameter, which no graph can do: fullgraph=True and torch.export need mode="ddp"'
+
+
+def _untraced(function):
+    disable = getattr(getattr(torch, "compiler", None), "disable", None)
+    if disable is None:
         return function
+    if "reason" in inspect.signature(disable).parameters:
+        return disable(function, reason=_WHY)
+    function.__qualname__ = _WHY
+    return disable(function)
+
+
+class NotForScript(PoseidonError, AttributeError):
+    """Who asks whether there is an attribute learns that there is none."""
 
 
 # A pre-hook of Python's own that changes nothing: of (module, inputs) it answers the inputs.
@@ -87,6 +112,11 @@ class BeforeForward:
         for p in self._own:
             if type(p) is StaleParameter:
                 freshen(p)
+
+    @property
+    def __name__(self) -> str:
+        """torch.jit.script asks for it, and nobody else."""
+        raise NotForScript('torch.jit.script makes a module that reads parameters past Python, where nobody waits for them: mode="ddp"')
 
     def __deepcopy__(self, memo) -> "BeforeForward":
         return BeforeForward()
