@@ -23,7 +23,8 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, x, weight, bias, unit):
-        ctx.save_for_backward(x, weight)
+        # Not the parameter itself: PyTorch 2.6 drops the hooks of one that is saved while saved tensors are packed (save_on_cpu).
+        ctx.save_for_backward(x, weight.detach())
         ctx.unit = unit
         return unit.output(x, weight, bias)
 
@@ -34,8 +35,18 @@ class _Linear(torch.autograd.Function):
         u, v = dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1])
         of_x, of_weight, of_bias, _ = ctx.needs_input_grad
         unit = ctx.unit
+        if torch.is_grad_enabled():
+            return (*_as_linear(x, unit.module, dy, ctx.needs_input_grad), None)
         return (unit.of_input(u, weight).view(x.shape) if of_x else None, unit.gradient(u, v, begun) if of_weight else None,
                 u.sum(0) if of_bias else None, None)
+
+
+def _as_linear(x: torch.Tensor, module: nn.Linear, dy: torch.Tensor, needs: Tuple[bool, ...]) -> List[Optional[torch.Tensor]]:
+    """The gradients of F.linear where they are differentiated again (create_graph): by its own formulas, and the weight's as a whole."""
+    inputs = [x, module.weight, module.bias]
+    wanted = [t for t, needed in zip(inputs, needs) if needed]
+    made = iter(torch.autograd.grad(F.linear(*inputs), wanted, dy, create_graph=True))
+    return [next(made) if needed else None for needed in needs[:3]]
 
 
 class _Forward:
