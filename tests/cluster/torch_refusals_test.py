@@ -55,17 +55,15 @@ net, optimizer = made()
 poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
-torch.nn.utils.clip_grad_norm_(net.parameters(), .01)
-refused(optimizer.step)
-""", r'the gradient of "[01]\.(weight|bias)" was changed after backward\(\).*mode="ddp"'),
+refused(lambda: torch.nn.utils.clip_grad_norm_(net.parameters(), .01))
+""", r'the gradient of "[01]\.(weight|bias)" is read or was changed after backward\(\).*mode="ddp"'),
     "clipping past the version": ("""
 net, optimizer = made()
 poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
-net[1].weight.grad.data.clamp_(max=.01)
-refused(optimizer.step)
-""", r'the gradient of "1\.weight" was changed'),
+refused(lambda: net[1].weight.grad.data.clamp_(max=.01))
+""", r'the gradient of "1\.weight" is read or was changed'),
     "another gradient": ("""
 net, optimizer = made()
 poseidon.join(net, optimizer, mode="local")
@@ -128,7 +126,7 @@ poseidon.join(net, optimizer, mode="local")
 step(net, optimizer)
 net[0].weight.requires_grad_(True)
 refused(lambda: step(net, optimizer))
-""", r"shape \(3, 4\) trains that was frozen at join\(\)"),
+""", r'"0\.weight" trains, and was frozen at join\(\)'),
     "a parameter that trains later, in ddp": ("""
 net, _ = made()
 net[0].weight.requires_grad_(False)

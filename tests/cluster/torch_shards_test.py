@@ -57,13 +57,6 @@ step(net, optimizer)
 optimizer.param_groups[0]["lr"] = torch.tensor(.1)
 refused(lambda: step(net, optimizer))
 """, r"the shards know no SGD whose lr is a Tensor, expected a number"),
-    "values that move away": ("""
-net, optimizer = made()
-poseidon.join(net, optimizer, mode="shards")
-step(net, optimizer)
-net[0].weight.data = net[0].weight.data.clamp(-.1, .1)
-refused(lambda: step(net, optimizer))
-""", r'the values of "0\.weight" lie elsewhere than after its last step.*p\.copy_\(\)'),
     "a parameter that changes its group": ("""
 net, _ = made()
 optimizer = torch.optim.SGD([{"params": net[0].parameters(), "lr": .2}, {"params": net[1].parameters()}], .1)
@@ -79,20 +72,13 @@ step(net, optimizer)
 del optimizer.param_groups[0]["params"][0]
 refused(lambda: step(net, optimizer))
 """, r"the optimizer has 3 parameters, and had 4 at join\(\): freeze by lr 0"),
-    "a part of a larger memory": ("""
-net, optimizer = made()
-flat = torch.zeros(100)
-net[0].weight.data = flat[:12].view(3, 4)
-refused(lambda: poseidon.join(net, optimizer, mode="shards"))
-""", r'"0\.weight" is a part of a larger memory \(48 of 400 bytes\)'),
     "clipping": ("""
 net, optimizer = made()
 poseidon.join(net, optimizer, mode="shards")
 step(net, optimizer)
 net(torch.ones(2, 4)).sum().backward()
-torch.nn.utils.clip_grad_norm_(net.parameters(), .01)
-refused(optimizer.step)
-""", r'the gradient of "[01]\.(weight|bias)" was changed after backward\(\).*mode="ddp"'),
+refused(lambda: torch.nn.utils.clip_grad_norm_(net.parameters(), .01))
+""", r'the gradient of "[01]\.(weight|bias)" is read or was changed after backward\(\).*mode="ddp"'),
 }
 
 # Each prints "fine".
@@ -133,7 +119,6 @@ del run
 import gc
 gc.collect()
 assert torch.equal(held, before) and torch.equal(net[0].weight, before)
-assert held.data_ptr() != net[0].weight.data_ptr()
 step(net, optimizer)  # it trains on by itself
 assert not torch.equal(net[0].weight, before)
 print("fine", flush=True)

@@ -116,7 +116,7 @@ class Empty(nn.Module):
         return self.out(x) + self.nothing.sum()
 
 
-model("a parameter without values", Empty)
+model("a parameter without values", Empty, refused=LATE)
 model("tied weights", tied)
 model("frozen parameters", frozen)
 model("buffers", Features)

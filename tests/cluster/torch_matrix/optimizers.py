@@ -116,11 +116,14 @@ for own in WritesGradient, Clips:
     piece("optimizer", f"own {own.__name__}", refused=LATE)(of)
 
 
-@piece("optimizer", "foreach on some workers", refused=LATE, own=("ddp", "wrapped"))
+OTHERWISE = r'another .*option \(foreach, fused|mode="(ddp|local)"'
+
+
+@piece("optimizer", "foreach on some workers", refused=LATE, says=OTHERWISE, own=("ddp", "wrapped"))
 def _(loop):
     return optim.NAdam(loop.net.parameters(), .01, weight_decay=.1, foreach=loop.rank == 0)
 
 
-@piece("optimizer", "fused on some workers", refused=LATE, here=works("Adam", ("fused",)), own=("ddp", "wrapped"))
+@piece("optimizer", "fused on some workers", refused=LATE, says=OTHERWISE, here=works("Adam", ("fused",)), own=("ddp", "wrapped"))
 def _(loop):
     return optim.Adam(loop.net.parameters(), .01, weight_decay=.1, fused=loop.rank == 0)

@@ -32,6 +32,7 @@ class LocalClient(PutOff):
         require_one_at_a_time(model, optimizer, trained)
         super().__init__(model, optimizer, options, trained, **said)
         self.versions: Dict[int, int] = {}  # of pushed gradients
+        self._unsent: Dict[int, torch.Tensor] = {}  # gradients that will leave in this clock
         self.groups = [Group(optimizer, group["params"]) for group in optimizer.param_groups]
         self._group_of = [0] * len(self.parameters)
         for number, group in enumerate(optimizer.param_groups):
@@ -108,6 +109,7 @@ class LocalClient(PutOff):
 
     def _undo(self) -> None:
         super()._undo()
+        self._take_unsent()
         for p in self.parameters:
             forget(p)
             if p.grad is not None:
@@ -135,7 +137,17 @@ class LocalClient(PutOff):
         if self.buffers is not None and self._taken < self.clock:
             plainly(super()._take_buffers)
 
+    def _ready(self, i: int) -> None:
+        super()._ready(i)
+        g = self.parameters[i].grad
+        if g is not None and i not in self.pushed and not self.paused:  # it leaves with a later pass, or in the first clock with step()
+            self._unsent[i] = g  # or PyTorch would make another object of it
+            send(g, self._touched, i)
+
     def _push(self, i: int) -> None:
+        unsent = self._unsent.pop(i, None)
+        if unsent is not None:
+            come_back(unsent)
         group = self._group_of[i]
         if self._told_in[group] != self.clock:
             self._told_in[group] = self.clock
@@ -298,6 +310,7 @@ class LocalClient(PutOff):
         if self.pushed:
             raise self._cleared_late()
         self.fired.clear()
+        self._take_unsent()
         if type(self.optimizer).zero_grad is not optim.Optimizer.zero_grad:
             return type(self.optimizer).zero_grad(self.optimizer, set_to_none)  # its own, which looks at .grad
         fresh = []
@@ -308,6 +321,11 @@ class LocalClient(PutOff):
                 else:
                     fresh.append(p)
         self.gradients.clear_now(fresh, set_to_none)
+
+    def _take_unsent(self) -> None:
+        for g in self._unsent.values():
+            come_back(g)
+        self._unsent.clear()
 
     def synchronize(self) -> None:
         super().synchronize()
