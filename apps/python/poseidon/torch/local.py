@@ -15,6 +15,9 @@ from .put_off import PutOff
 from .sent import come_back, send
 from .stale import BeforeForward, StaleParameter, forget, freshen, watch
 
+# In evaluation these read parameters of the modules in them, and ask first what class each is of.
+_READS_INNER = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
+
 
 def _version_of(p: nn.Parameter) -> torch.Tensor:
     """A tensor of no values that shares a parameter's version counter."""
@@ -57,6 +60,9 @@ class LocalClient(PutOff):
             if own:
                 self._uses.append(BeforeForward(own, self._note_use))
                 self._kept.append(module.register_forward_pre_hook(self._uses[-1]))
+            if isinstance(module, _READS_INNER):
+                of_all = tuple(p for p in module.parameters() if id(p) in self.index)
+                self._kept.append(module.register_forward_pre_hook(BeforeForward(of_all, in_evaluation=True)))
             if self.buffers is not None and (module is self.model or module._buffers):
                 self._kept.append(module.register_forward_pre_hook(BeforeForward((), self._take_buffers)))
         self._take_over_optimizer()

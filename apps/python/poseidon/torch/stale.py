@@ -102,11 +102,15 @@ class BeforeForward:
     """A module's forward pre-hook, which freshens the module's own parameters. It is copied and pickled with its module: a copy
     does nothing, and a file does not name this package."""
 
-    def __init__(self, own: Tuple[nn.Parameter, ...] = (), used: Callable[[Tuple[nn.Parameter, ...]], None] = None):
-        self._own, self.used = own, used
+    def __init__(self, own: Tuple[nn.Parameter, ...] = (), used: Callable[[Tuple[nn.Parameter, ...]], None] = None, *,
+                 in_evaluation: bool = False):
+        """`in_evaluation`: only there."""
+        self._own, self.used, self._in_evaluation = own, used, in_evaluation
 
     @_untraced
     def __call__(self, module, inputs) -> None:
+        if self._in_evaluation and module.training:
+            return
         if self.used is not None:
             self.used(self._own)
         for p in self._own:
