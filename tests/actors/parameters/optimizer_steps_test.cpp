@@ -83,7 +83,8 @@ TEST_CASE("server_shard: a program's optimizer steps on the shard, with the stat
   CHECK(test::values_of(t.checkpointer.got->front().values) == std::vector<float>{6, 7, 8});
 }
 
-TEST_CASE("server_shard: a step begins with the values that the program has, if it says where they lie") {
+TEST_CASE(
+    "server_shard: a step begins with the values that the program has, if it says where they lie") {
   shard_with_optimizer t;
   t.program->has = {10, 20, 30};  // written to since the version before
   const auto step = mark_of(t.program->told);
