@@ -148,7 +148,7 @@ class Group:
     def __init__(self, optimizer: optim.Optimizer, parameters: Iterable[nn.Parameter]):
         self._name = type(optimizer).__name__
         on_gpus = all(p.is_cuda for p in parameters)
-        self._as_default = {"foreach": on_gpus and hasattr(optim.optimizer, "_default_to_fused_or_foreach")}
+        self._as_default = {"foreach": on_gpus and hasattr(sys.modules[optim.Optimizer.__module__], "_default_to_fused_or_foreach")}
         self._seen: List[object] = []
         self._moves = True  # may change although its items are the same objects
         self.items: Dict[str, object] = {}  # as they were when somebody looked
