@@ -68,7 +68,8 @@ def install():
         if s is None:
             return copy_(self, other)
         assert non_blocking
-        s.enqueue(lambda: copy_(self, other))
+        values = other.detach()  # what a stream copies is memory, whatever becomes of the tensor meanwhile
+        s.enqueue(lambda: copy_(self, values))
         return self
 
     def empty(*shape, pin_memory=False, **more):
