@@ -58,17 +58,17 @@ class PutOff(Client):
         """Makes the step of one parameter, which somebody is about to read, and of those that are here as well."""
         i = self.index[id(p)]
         if i not in self.waiting:
+            forget_stale(p)
             return self._touched_lent(i)
-        try:
-            self._require_alive()
-            self._take_buffers()  # who copies a model reads these next
-            if not self._at_once:
-                self._work_until_here(i)
-            there = self.run.wait(i, self.clock)
-            others = self._all_others(i) if self._at_once else self._here_too(i)
-        except BaseException:
-            make_stale(p)  # Ctrl-C: the step is still to be made
-            raise
+        # Until _make() nothing touches it, and it stays stale: after Ctrl-C the step is still to be made.
+        self._require_alive()
+        self._take_buffers()  # who copies a model reads these next
+        if not self._at_once:
+            self._work_until_here(i)
+            if i not in self.waiting:
+                return  # its mean came while a large one's step was made, and its own was made with it
+        there = self.run.wait(i, self.clock)
+        others = self._all_others(i) if self._at_once else self._here_too(i)
         plainly(lambda: self._make([(i, there)] + others))
 
     def _touched_lent(self, i: int) -> None:
