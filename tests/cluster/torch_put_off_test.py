@@ -80,6 +80,28 @@ assert asked == [last]
 print("fine", flush=True)
 """
 
+A_FORK = """
+net, optimizer = made()
+poseidon.join(net, optimizer, mode="local")
+step(net, optimizer)
+def told_by_a_fork(call):
+    reads, writes = os.pipe()
+    if os.fork() == 0:
+        try:
+            told = str(call())
+        except poseidon.PoseidonError as e:
+            told = f"refused: {e}"
+        os.write(writes, told.encode())
+        os._exit(0)
+    os.close(writes)
+    os.wait()
+    return os.read(reads, 1000).decode()
+print(told_by_a_fork(lambda: net[0].weight.sum().item()), flush=True)
+poseidon.synchronize()
+assert told_by_a_fork(lambda: net(torch.ones(2, 4)).sum().item()) == str(net(torch.ones(2, 4)).sum().item())
+step(net, optimizer)
+"""
+
 
 class PutOff(unittest.TestCase):
     def test_threads(self):
@@ -91,6 +113,9 @@ class PutOff(unittest.TestCase):
 
     def test_a_mean_that_comes_meanwhile(self):
         programs.each_is_fine(self, HEAD, {"a mean that comes meanwhile": COMES_MEANWHILE})
+
+    def test_a_fork_is_told_what_to_do(self):
+        programs.each_is_refused(self, HEAD, {"a fork": (A_FORK, r'a fork of a worker and reads "0\.weight".*poseidon\.synchronize\(\).*mode="ddp"')})
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Steps of an optimizer that are put off: each is made when its parameter is needed again, by whoever touches it first."""
 
 import contextlib
+import os
 from typing import Dict, List, Optional, Tuple
 
 import torch
@@ -25,6 +26,7 @@ class PutOff(Client):
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], trained: List[nn.Parameter], **said):
         super().__init__(model, options, trained, **said)
         self.optimizer = optimizer
+        self._process = os.getpid()
         self.gradients = Gradients(self.parameters)
         self.used: List[int] = []  # all parameters in the order of their first use in the first clock
         self.place: List[int] = []  # in `used`, by parameter
@@ -57,6 +59,9 @@ class PutOff(Client):
     def _bring(self, p: nn.Parameter) -> None:
         """Makes the step of one parameter, which somebody is about to read, and of those that are here as well."""
         i = self.index[id(p)]
+        if os.getpid() != self._process:
+            raise PoseidonError(f'process {os.getpid()} is a fork of a worker and reads "{self.names[i]}", whose step was not made yet when it was '
+                                'forked: call poseidon.synchronize() before the fork, or use mode="ddp"')
         if i not in self.waiting:
             forget_stale(p)
             return self._touched_lent(i)

@@ -3,6 +3,7 @@
 import copy
 import functools
 import inspect
+import os
 import sys
 import threading
 import weakref
@@ -19,6 +20,15 @@ _clearers: Dict[int, "weakref.WeakMethod"] = {}
 
 # Held while one is brought: of several threads that read a model after step(), one makes the steps, and the others wait for it.
 _bringing = threading.RLock()
+
+
+def _not_held() -> None:
+    """In a fork, whatever other threads did when it was made."""
+    global _bringing
+    _bringing = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_not_held)
 
 _GRADIENT = torch.Tensor.grad.__get__
 _ZERO_GRAD = nn.Module.zero_grad.__code__
