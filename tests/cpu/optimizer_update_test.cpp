@@ -173,7 +173,7 @@ TEST_CASE("step_mark: every part of a step is in it, and the line names what dif
   CHECK(changed([](auto& s) { s.rest = 1; }));
   CHECK(mark_of(std::optional<optimizer_step>()).digest == 0);
   CHECK(difference_of_steps("fc.weight", 410, 2, {0.01, 5}, 0, {0.1, 6}) ==
-        "clock 410, \"fc.weight\": worker 2 has the learning rate 0.01, worker 0 0.1. Give all "
-        "workers the same "
+        "clock 410, \"fc.weight\": worker 2 has the learning rate 0.01, worker 0 0.1. Was a "
+        "checkpoint loaded on one worker alone? Load it on all workers, and give them the same "
         "schedule");
 }
