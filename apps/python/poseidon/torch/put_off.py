@@ -1,6 +1,7 @@
 """Steps of an optimizer that are put off: each is made when its parameter is needed again, by whoever touches it first."""
 
 import contextlib
+import os
 from typing import Dict, List, Optional, Tuple
 
 import torch
@@ -25,6 +26,7 @@ class PutOff(Client):
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], trained: List[nn.Parameter], **said):
         super().__init__(model, options, trained, **said)
         self.optimizer = optimizer
+        self._process = os.getpid()
         self.gradients = Gradients(self.parameters)
         self.used: List[int] = []  # all parameters in the order of their first use in the first clock
         self.place: List[int] = []  # in `used`, by parameter
@@ -57,18 +59,21 @@ class PutOff(Client):
     def _bring(self, p: nn.Parameter) -> None:
         """Makes the step of one parameter, which somebody is about to read, and of those that are here as well."""
         i = self.index[id(p)]
+        if os.getpid() != self._process:
+            raise PoseidonError(f'process {os.getpid()} is a fork of a worker and reads "{self.names[i]}", whose step was not made yet when it was '
+                                'forked: call poseidon.synchronize() before the fork, or use mode="ddp"')
         if i not in self.waiting:
+            forget_stale(p)
             return self._touched_lent(i)
-        try:
-            self._require_alive()
-            self._take_buffers()  # who copies a model reads these next
-            if not self._at_once:
-                self._work_until_here(i)
-            there = self.run.wait(i, self.clock)
-            others = self._all_others(i) if self._at_once else self._here_too(i)
-        except BaseException:
-            make_stale(p)  # Ctrl-C: the step is still to be made
-            raise
+        # Until _make() nothing touches it, and it stays stale: after Ctrl-C the step is still to be made.
+        self._require_alive()
+        self._take_buffers()  # who copies a model reads these next
+        if not self._at_once:
+            self._work_until_here(i)
+            if i not in self.waiting:
+                return  # its mean came while a large one's step was made, and its own was made with it
+        there = self.run.wait(i, self.clock)
+        others = self._all_others(i) if self._at_once else self._here_too(i)
         plainly(lambda: self._make([(i, there)] + others))
 
     def _touched_lent(self, i: int) -> None:

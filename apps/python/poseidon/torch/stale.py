@@ -3,7 +3,9 @@
 import copy
 import functools
 import inspect
+import os
 import sys
+import threading
 import weakref
 from typing import Callable, Dict, Tuple
 
@@ -15,6 +17,18 @@ from ..library import PoseidonError
 # By id of a parameter: what brings its fresh value, and what zero_grad() of one is. A parameter is of one model, and a model of one client.
 _fresheners: Dict[int, "weakref.WeakMethod"] = {}
 _clearers: Dict[int, "weakref.WeakMethod"] = {}
+
+# Held while one is brought: of several threads that read a model after step(), one makes the steps, and the others wait for it.
+_bringing = threading.RLock()
+
+
+def _not_held() -> None:
+    """In a fork, whatever other threads did when it was made."""
+    global _bringing
+    _bringing = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_not_held)
 
 _GRADIENT = torch.Tensor.grad.__get__
 _ZERO_GRAD = nn.Module.zero_grad.__code__
@@ -46,7 +60,8 @@ class StaleParameter(nn.Parameter):
 
 
 def watch(p: nn.Parameter, freshener: Callable[[nn.Parameter], None], clearer: Callable[[nn.Parameter, bool], None]) -> None:
-    """From now on `freshener`, a method, is called with `p` where it is stale and touched, and `clearer` where its gradient is cleared."""
+    """From now on `freshener`, a method, is called with `p` where it is stale and touched, and `clearer` where its gradient is cleared.
+    The freshener calls forget_stale() before it touches `p` itself, and as late as it can: other threads do not wait for it any more."""
     _fresheners[id(p)] = weakref.WeakMethod(freshener)
     _clearers[id(p)] = weakref.WeakMethod(clearer)
 
@@ -70,10 +85,13 @@ def make_stale(p: nn.Parameter) -> None:
 def freshen(value) -> None:
     if type(value) is not StaleParameter:
         return
-    value.__class__ = nn.Parameter  # before anything below touches it
-    bring = _fresheners[id(value)]()
-    if bring is not None:
-        bring(value)
+    with _bringing:
+        if type(value) is StaleParameter:  # else another thread has brought it meanwhile
+            bring = _fresheners[id(value)]()
+            if bring is None:
+                forget_stale(value)
+            else:
+                bring(value)
 
 
 # What waits is not for torch.compile, which traces into hooks: its graph ends there. Where it may not end, PyTorch's error names the function.
@@ -113,9 +131,10 @@ class BeforeForward:
             return
         if self.used is not None:
             self.used(self._own)
-        for p in self._own:
-            if type(p) is StaleParameter:
-                freshen(p)
+        with _bringing:  # also for one that is not stale any more and whose step another thread is making
+            for p in self._own:
+                if type(p) is StaleParameter:
+                    freshen(p)
 
     @property
     def __name__(self) -> str:
