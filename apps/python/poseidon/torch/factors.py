@@ -30,14 +30,13 @@ class _Linear(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, dy):
-        begun = time.perf_counter()
         x, weight = ctx.saved_tensors
         u, v = dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1])
         of_x, of_weight, of_bias, _ = ctx.needs_input_grad
         unit = ctx.unit
         if torch.is_grad_enabled():
             return (*_as_linear(x, unit.module, dy, ctx.needs_input_grad), None)
-        return (unit.of_input(u, weight).view(x.shape) if of_x else None, unit.gradient(u, v, begun) if of_weight else None,
+        return (unit.of_input(u, weight).view(x.shape) if of_x else None, unit.gradient(u, v) if of_weight else None,
                 u.sum(0) if of_bias else None, None)
 
 
@@ -60,6 +59,10 @@ class _Forward:
         m, unit = self._module, self._unit()
         if unit is None or not unit.takes(x):
             return type(m).forward(m, x)
+        if not unit.on_factors:
+            y = type(m).forward(m, x)  # what is measured runs as it always does
+            unit.watch(x, y)
+            return y
         for p in (m.weight, m.bias):
             freshen(p)  # who calls forward() itself runs no hook
         return _Linear.apply(x, m.weight, m.bias, unit)
@@ -81,7 +84,8 @@ class Unit:
         self.calls = 0  # in this clock
         self.rows = 0
         self.product_s, self.begun = math.inf, 0.0
-        self.made: Optional[torch.Tensor] = None  # in a clock that is measured: the gradient
+        self.seen: Optional[Tuple[torch.Tensor, torch.Tensor]] = None  # in a clock that is measured: the factors
+        self.is_product = False  # and the gradient is theirs
         self.on_factors = False  # in this clock
         self.found: List[Tuple[torch.Tensor, torch.Tensor]] = []  # factors of the backward pass under way
         self.grad_before: Tuple[Optional[torch.Tensor], int] = (None, 0)
@@ -93,8 +97,40 @@ class Unit:
     def of_weight(self, u: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
         return u.t().mm(v)
 
+    def factors_of(self, dy: torch.Tensor, x: torch.Tensor) -> Tuple[torch.Tensor, torch.Tensor]:
+        return dy.reshape(-1, dy.shape[-1]), x.reshape(-1, x.shape[-1])
+
+    def watch(self, x: torch.Tensor, y: torch.Tensor) -> None:
+        """In a clock that is measured. A hook changes nothing of the graph, so that whatever differentiates it meets F.linear."""
+        me, x = weakref.ref(self), x.detach()
+
+        def reached(dy: torch.Tensor) -> None:
+            unit = me()
+            if unit is not None and torch.is_grad_enabled():
+                unit.possible = False  # the gradient is differentiated again, and factors would end its graph
+            elif unit is not None:
+                unit.begun = unit.now()
+                unit.seen = unit.factors_of(dy.detach(), x)
+
+        if y.requires_grad:
+            y.register_hook(reached)
+
+    def now(self) -> float:
+        """In seconds, without the time that measuring takes."""
+        factors = self._factors()
+        return time.perf_counter() - (0.0 if factors is None else factors.spent_s)
+
+    def compare(self, gradient: torch.Tensor) -> None:
+        """Measures the product, and looks whether it is the gradient: where something else has added to it, factors would lose that."""
+        (u, v), self.seen = self.seen, None
+        at = time.perf_counter()
+        made = self.of_weight(u, v)
+        self.product_s = min(self.product_s, time.perf_counter() - at)
+        self.is_product = torch.equal(gradient, made)
+        self.possible = self.possible and self.is_product
+
     def takes(self, x: torch.Tensor) -> bool:
-        """Whether this call is to go through _Linear."""
+        """Whether this call is measured, or goes through _Linear."""
         factors = self._factors()
         if factors is None or not torch.is_grad_enabled() or not self.possible:
             return False
@@ -107,16 +143,12 @@ class Unit:
         self.calls += 1
         return factors.before_use(self, x)
 
-    def gradient(self, u: torch.Tensor, v: torch.Tensor, begun: float) -> Optional[torch.Tensor]:
+    def gradient(self, u: torch.Tensor, v: torch.Tensor) -> Optional[torch.Tensor]:
         factors = self._factors()
         if factors is not None and factors.offered:
             factors.begin_clock_of_client()  # the graph may be of an earlier clock
         if factors is None or not self.on_factors:
-            at = time.perf_counter()
-            of_weight = self.of_weight(u, v)
-            self.product_s, self.begun = min(self.product_s, time.perf_counter() - at), begun
-            self.made = of_weight.detach()
-            return of_weight
+            return self.of_weight(u, v)
         factors.require_synced(self)
         p = self.module.weight
         if not self.found:
@@ -174,6 +206,7 @@ class Factors:
         self.offered = False
         self._times: List[Tuple[int, float]] = []  # of a measured clock: when a gradient was there
         self._seconds: Dict[int, float] = {}  # by parameter, the least
+        self.spent_s = 0.0  # on measuring
 
     def on_factors(self, i: int) -> bool:
         return self.offered and i in self.units and self.units[i].on_factors
@@ -208,14 +241,12 @@ class Factors:
         client = self._client()
         if client.clock not in _MEASURED or self.offered:
             return
-        self._times.append((i, time.perf_counter()))
+        begun = time.perf_counter()
+        self._times.append((i, begun - self.spent_s))
         unit = self.units.get(i)
-        if unit is None or unit.made is None:
-            return
-        # Where something else has added to it, factors would lose that.
-        grad = client.parameters[i].grad
-        if grad.data_ptr() != unit.made.data_ptr() and not torch.equal(grad, unit.made):
-            unit.possible = False
+        if unit is not None and unit.seen is not None:
+            unit.compare(client.parameters[i].grad.detach())
+            self.spent_s += time.perf_counter() - begun
 
     def begin_clock(self) -> None:
         client = self._client()
@@ -229,9 +260,9 @@ class Factors:
         for i, unit in self.units.items():
             if not self.offered and (client.clock == 0 or measured) and (unit.calls != 1 or fired.get(i) != 1):
                 unit.possible = False
-            if measured and unit.made is None:
+            if measured and not unit.is_product:
                 unit.possible = False
-            unit.calls, unit.made = 0, None
+            unit.calls, unit.seen, unit.is_product = 0, None, False
         if measured and not self.offered:
             self._note_times()
         if client.clock == _MEASURED[-1]:
@@ -271,7 +302,7 @@ class Factors:
         """A backward pass was ended by an error: what it has found is nobody's."""
         for unit in self.units.values():
             unit.found.clear()
-            unit.made = None
+            unit.seen = None
 
     def undo(self) -> None:
         for unit in self.units.values():
