@@ -25,6 +25,7 @@ assert "waits 1100 of 2000 ms a step" in line and "up to 300 ms of that" in line
 assert "waits 200 of 1000 ms a step" in line and "up to 200 ms of that" in line, line
 assert said(0.5, 0.4, 0.05) == []  # too little is waited for
 assert said(0.05, 0.4, 0.9) == []  # and here too little of it could be hidden
+assert said(0.001, 0.001, 0.001) == []  # a step of milliseconds
 assert said(0.3, 0.6, 1.1, clocks=20) == []
 print("fine", flush=True)
 """

@@ -5,7 +5,7 @@ from typing import List, Optional
 
 _FROM = 12  # clocks: by then the routes hold
 _CLOCKS = 20  # that are looked at
-_WORTH = 0.1  # of a step
+_WORTH, _WORTH_S = 0.1, 2e-3  # of a step, and in seconds
 
 
 class Waits:
@@ -39,7 +39,7 @@ class Waits:
     def _line(self) -> Optional[str]:
         step, between, waited = map(statistics.median, (self._steps, self._between, self._waited))
         hidden = min(waited, between)
-        if hidden < _WORTH * step:
+        if hidden < max(_WORTH * step, _WORTH_S):
             return None
         return (f"backward() waits {1e3 * waited:.0f} of {1e3 * step:.0f} ms a step for the other workers' gradients; mode=\"local\" hides up to "
                 f"{1e3 * hidden:.0f} ms of that in the next forward pass, for scripts that keep its rules (docs/pytorch.md, Modes)")
