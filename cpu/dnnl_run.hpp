@@ -6,6 +6,7 @@
 // instead.
 #pragma once
 #include "cpu/buffer.hpp"
+#include "cpu/dnnl_version.hpp"
 #include "cpu/layout.hpp"
 #include "models/device/device.hpp"
 

@@ -14,7 +14,9 @@ namespace poseidon::test {
 /// An authority, and what it signs.
 class tls_authority {
  public:
-  explicit tls_authority(const std::string& name = "the cluster") { make("ca", "/CN=" + name, ""); }
+  explicit tls_authority(const std::string& name = "the cluster") {
+    make("ca", "/CN=" + name, " -addext keyUsage=critical,keyCertSign,cRLSign");
+  }
 
   /// A certificate of `name` with its key, and this authority.
   [[nodiscard]] tls_files sign(const std::string& name, int days = 30,
@@ -36,13 +38,13 @@ class tls_authority {
   [[nodiscard]] const temporary_folder& folder() const { return folder_; }
 
  private:
-  void make(const std::string& file, const std::string& subject, const std::string& signer,
+  void make(const std::string& file, const std::string& subject, const std::string& more,
             int days = 3650) const {
     const auto path = (folder_ / file).string();
     const auto command =
         "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days " +
         std::to_string(days) + " -subj '" + subject + "' -keyout " + path + ".key -out " + path +
-        ".pem" + signer + " 2> " + path + ".log";
+        ".pem" + more + " 2> " + path + ".log";
     if (std::system(command.c_str()) != 0)
       throw std::runtime_error("openssl made no certificate: " + command);
   }

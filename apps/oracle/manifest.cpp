@@ -24,27 +24,27 @@ json read_json(const fs::path& path) {
   return value;
 }
 
-const json& member(const json& object, const std::string& name) {
+const json& member(const json& object, std::string_view name) {
   const auto& fields = object.struct_value().fields();
-  const auto found = fields.find(name);
+  const auto found = fields.find(std::string(name));
   return found == fields.end() ? json::default_instance() : found->second;
 }
 
-std::string text(const json& object, const std::string& name) {
+std::string text(const json& object, std::string_view name) {
   return member(object, name).string_value();
 }
 
-double number(const json& object, const std::string& name, double otherwise) {
+double number(const json& object, std::string_view name, double otherwise) {
   const auto& value = member(object, name);
   return value.kind_case() == json::kNumberValue ? value.number_value() : otherwise;
 }
 
-bool flag(const json& object, const std::string& name) {
+bool flag(const json& object, std::string_view name) {
   return member(object, name).bool_value();
 }
 
 const google::protobuf::RepeatedPtrField<json>& elements(const json& object,
-                                                         const std::string& name) {
+                                                         std::string_view name) {
   return member(object, name).list_value().values();
 }
 

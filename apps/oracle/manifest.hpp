@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string_view>
 
 namespace poseidon::oracle {
 
@@ -16,13 +17,14 @@ using json = google::protobuf::Value;
 /// Errors   std::invalid_argument naming the file.
 [[nodiscard]] json read_json(const std::filesystem::path& path);
 
-// Members of a value; a missing one is null, "", 0, false or has no elements.
-[[nodiscard]] const json& member(const json& object, const std::string& name);
-[[nodiscard]] std::string text(const json& object, const std::string& name);
-[[nodiscard]] double number(const json& object, const std::string& name, double otherwise = 0);
-[[nodiscard]] bool flag(const json& object, const std::string& name);
+// Members of a value; a missing one is null, "", 0, false or has no elements. The results of member() and elements() belong to
+// `object`, not to `name`, which may be a temporary.
+[[nodiscard]] const json& member(const json& object, std::string_view name);
+[[nodiscard]] std::string text(const json& object, std::string_view name);
+[[nodiscard]] double number(const json& object, std::string_view name, double otherwise = 0);
+[[nodiscard]] bool flag(const json& object, std::string_view name);
 [[nodiscard]] const google::protobuf::RepeatedPtrField<json>& elements(const json& object,
-                                                                       const std::string& name);
+                                                                       std::string_view name);
 
 /// The cases of one part of MANIFEST.json ("layers", "formats", ...), in its order.
 [[nodiscard]] std::vector<json> cases_of(const std::filesystem::path& directory,

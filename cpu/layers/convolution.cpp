@@ -96,20 +96,18 @@ class convolution_kernel final : public kernel {
     dnnl::primitive_attr attributes = run.attributes();
     // Several pairs would each need their own ReLU; then it stays where the file put it.
     if (const auto relu = relu_in_place_after(c); relu && c.layer.bottoms.size() == 1) {
-      dnnl::post_ops after;
-      after.append_eltwise(1.0f, algorithm::eltwise_relu, relu->slope, 0);
-      attributes.set_post_ops(after);
+      attributes.set_post_ops(then_relu(relu->slope));
       c.state.forward_fused[relu->layer] = true;
     }
     const convolution_layouts option = choose_layouts(c.state.graph, c.layer);
-    const auto [d,
-                way] = first_fast(ways(algorithms_, {option, {}}), [&](const convolution_way& way) {
-      const dnnl::convolution_forward::desc what(
-          dnnl::prop_kind::forward_training, way.how, describe(c.bottom_shape(0), way.layouts.in),
-          any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), way.layouts.out),
-          shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
-      return dnnl::convolution_forward::primitive_desc(what, attributes, run.engine());
-    });
+    const auto [d, way] =
+        first_fast(ways(algorithms_, {option, {}}), [&](const convolution_way& way) {
+          return forward_descriptor<dnnl::convolution_forward>(
+              run.engine(), attributes, dnnl::prop_kind::forward_training, way.how,
+              describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
+              bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
+              shape_.zeros_between(), shape_.pad, shape_.pad);
+        });
     forward_how_ = way.how;
     forward_layouts_ = way.layouts;
     forward_step_ = dnnl_step(run, dnnl::convolution_forward(d), d);
@@ -126,12 +124,11 @@ class convolution_kernel final : public kernel {
     dnnl_run& run = c.state.dnnl;
     const auto [d, way] =
         first_fast(ways(algorithms_, {forward_layouts_, {}}), [&](const convolution_way& way) {
-          const dnnl::convolution_backward_weights::desc what(
-              way.how, describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
+          return backward_descriptor<dnnl::convolution_backward_weights>(
+              run.engine(), run.attributes(), hint, way.how,
+              describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
               bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
               shape_.zeros_between(), shape_.pad, shape_.pad);
-          return dnnl::convolution_backward_weights::primitive_desc(what, run.attributes(),
-                                                                    run.engine(), hint);
         });
     weights_layouts_ = way.layouts;
     weights_step_ = dnnl_step(run, dnnl::convolution_backward_weights(d), d);
@@ -159,12 +156,11 @@ class convolution_kernel final : public kernel {
     const convolution_layouts blocked{forward_layouts_.out, forward_layouts_.out};
     const auto [d, way] = first_fast(
         ways(algorithms_, {forward_layouts_, blocked, {}}), [&](const convolution_way& way) {
-          const dnnl::convolution_backward_data::desc what(
-              way.how, describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
+          return backward_descriptor<dnnl::convolution_backward_data>(
+              run.engine(), run.attributes(), hint, way.how,
+              describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
               describe(c.top_shape(0), way.layouts.out), shape_.stride, shape_.zeros_between(),
               shape_.pad, shape_.pad);
-          return dnnl::convolution_backward_data::primitive_desc(what, run.attributes(),
-                                                                 run.engine(), hint);
         });
     data_layouts_ = way.layouts;
     data_step_ = dnnl_step(run, dnnl::convolution_backward_data(d), d);

@@ -97,16 +97,15 @@ class deconvolution_kernel final : public kernel {
 
   forward_desc make_forward(const layer_context& c) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, way] =
-        first_fast(ways({dnnl::algorithm::deconvolution_direct}, {layouts_of(shape_), {}}),
-                   [&](const convolution_way& way) {
-                     const dnnl::deconvolution_forward::desc what(
-                         dnnl::prop_kind::forward_training, algorithm::deconvolution_direct,
-                         describe(c.bottom_shape(0), way.layouts.in), any_layout(weights().dims()),
-                         bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
-                         shape_.zeros_between(), shape_.pad, shape_.pad);
-                     return forward_desc(what, run.attributes(), run.engine());
-                   });
+    const auto [d, way] = first_fast(
+        ways({dnnl::algorithm::deconvolution_direct}, {layouts_of(shape_), {}}),
+        [&](const convolution_way& way) {
+          return forward_descriptor<dnnl::deconvolution_forward>(
+              run.engine(), run.attributes(), dnnl::prop_kind::forward_training,
+              algorithm::deconvolution_direct, describe(c.bottom_shape(0), way.layouts.in),
+              any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), way.layouts.out),
+              shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
+        });
     forward_layouts_ = way.layouts;
     forward_ = dnnl_step(run, dnnl::deconvolution_forward(d), d);
     forward_.bind(DNNL_ARG_SRC, d.src_desc());
@@ -119,16 +118,15 @@ class deconvolution_kernel final : public kernel {
 
   void make_data(const layer_context& c, const forward_desc& hint) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, way] = first_fast(
-        ways({dnnl::algorithm::deconvolution_direct}, {forward_layouts_, {}}),
-        [&](const convolution_way& way) {
-          const dnnl::deconvolution_backward_data::desc what(
-              algorithm::deconvolution_direct, describe(c.bottom_shape(0), way.layouts.in),
-              any_layout(weights().dims()), describe(c.top_shape(0), way.layouts.out),
-              shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
-          return dnnl::deconvolution_backward_data::primitive_desc(what, run.attributes(),
-                                                                   run.engine(), hint);
-        });
+    const auto [d, way] =
+        first_fast(ways({dnnl::algorithm::deconvolution_direct}, {forward_layouts_, {}}),
+                   [&](const convolution_way& way) {
+                     return backward_descriptor<dnnl::deconvolution_backward_data>(
+                         run.engine(), run.attributes(), hint, algorithm::deconvolution_direct,
+                         describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
+                         describe(c.top_shape(0), way.layouts.out), shape_.stride,
+                         shape_.zeros_between(), shape_.pad, shape_.pad);
+                   });
     data_layouts_ = way.layouts;
     data_ = dnnl_step(run, dnnl::deconvolution_backward_data(d), d);
     data_.bind(DNNL_ARG_DIFF_SRC, d.diff_src_desc());
@@ -139,16 +137,15 @@ class deconvolution_kernel final : public kernel {
 
   void make_weights(const layer_context& c, const forward_desc& hint) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, way] = first_fast(
-        ways({dnnl::algorithm::deconvolution_direct}, {forward_layouts_, {}}),
-        [&](const convolution_way& way) {
-          const dnnl::deconvolution_backward_weights::desc what(
-              algorithm::deconvolution_direct, describe(c.bottom_shape(0), way.layouts.in),
-              any_layout(weights().dims()), bias_desc(), describe(c.top_shape(0), way.layouts.out),
-              shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
-          return dnnl::deconvolution_backward_weights::primitive_desc(what, run.attributes(),
-                                                                      run.engine(), hint);
-        });
+    const auto [d, way] =
+        first_fast(ways({dnnl::algorithm::deconvolution_direct}, {forward_layouts_, {}}),
+                   [&](const convolution_way& way) {
+                     return backward_descriptor<dnnl::deconvolution_backward_weights>(
+                         run.engine(), run.attributes(), hint, algorithm::deconvolution_direct,
+                         describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
+                         bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
+                         shape_.zeros_between(), shape_.pad, shape_.pad);
+                   });
     weights_layouts_ = way.layouts;
     weights_ = dnnl_step(run, dnnl::deconvolution_backward_weights(d), d);
     weights_.bind(DNNL_ARG_SRC, d.src_desc());

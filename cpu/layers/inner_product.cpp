@@ -28,7 +28,7 @@ dnnl_step make_product(dnnl_run& run, std::size_t rows, std::size_t in, std::siz
   const auto x = desc(rows, in, dnnl::memory::format_tag::ab);
   const auto w = desc(in, out, dnnl::memory::format_tag::ba);
   const auto y = desc(rows, out, dnnl::memory::format_tag::ab);
-  const dnnl::matmul::primitive_desc d({x, w, y}, run.attributes(), run.engine());
+  const auto d = forward_descriptor<dnnl::matmul>(run.engine(), run.attributes(), x, w, y);
   if (is_reference(d)) return {};
   dnnl_step step(run, dnnl::matmul(d), d);
   step.bind(DNNL_ARG_SRC, x);

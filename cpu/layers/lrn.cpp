@@ -51,14 +51,13 @@ class lrn_kernel final : public kernel {
     const bool backward = c.wants_diff(0);
     const auto kind =
         backward ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
-    const dnnl::lrn_forward::primitive_desc f(
-        {kind, how, d, p.local_size(), p.alpha(), p.beta(), k}, run.attributes(), run.engine());
+    const lrn_numbers numbers{p.local_size(), p.alpha(), p.beta(), k};
+    const auto f = lrn_forward_descriptor(run.engine(), run.attributes(), kind, how, d, numbers);
     forward_ = dnnl_step(run, dnnl::lrn_forward(f), f);
     forward_.bind(DNNL_ARG_SRC, d);
     forward_.bind(DNNL_ARG_DST, d);
     if (!backward) return;
-    const dnnl::lrn_backward::primitive_desc b({how, d, d, p.local_size(), p.alpha(), p.beta(), k},
-                                               run.attributes(), run.engine(), f);
+    const auto b = lrn_backward_descriptor(run.engine(), run.attributes(), f, how, d, numbers);
     backward_ = dnnl_step(run, dnnl::lrn_backward(b), b);
     backward_.bind(DNNL_ARG_SRC, d);
     backward_.bind(DNNL_ARG_DIFF_DST, d);

@@ -29,7 +29,8 @@ class Authority:
         self.folder = folder / f"authority-{name}"
         self.folder.mkdir()
         self.file, self.key = self.folder / "ca.pem", self.folder / "ca.key"
-        openssl("req", "-x509", *EC, "-days", 3650, "-subj", f"/CN={name}", "-keyout", self.key, "-out", self.file)
+        openssl("req", "-x509", *EC, "-days", 3650, "-subj", f"/CN={name}", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+                "-keyout", self.key, "-out", self.file)
 
     def sign(self, name):
         """(certificate, key), good for the host names that tests use."""

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace poseidon::test {
@@ -59,10 +60,10 @@ inline std::string input(const std::string& name, const std::vector<int>& shape)
   return layer(name, "Input", "", name, "input_param { shape { " + dims + "} }");
 }
 
-inline const poseidon::net_layer& named(const poseidon::net& n, const std::string& name) {
+inline const poseidon::net_layer& named(const poseidon::net& n, std::string_view name) {
   for (const auto& l : n.layers)
     if (l.name == name) return l;
-  throw std::out_of_range("no layer " + name);
+  throw std::out_of_range("no layer " + std::string(name));
 }
 
 inline poseidon::shape top_of(const poseidon::net& n, const std::string& name,
