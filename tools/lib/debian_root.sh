@@ -10,6 +10,7 @@
 #                                   mounted, and all processes, go with the command
 #
 # RELEASE is bookworm, trixie or testing. The lists of a testing that a mirror has kept too long are taken all the same: these folders are thrown away.
+# shellcheck disable=SC2034  # for the caller
 debian_root_releases=(bookworm trixie testing)
 debian_root_why=
 
