@@ -41,10 +41,10 @@ debian_root() {
       return 1
     fi
     [[ $release != bookworm ]] || printf '%s\n' "$debian_sources" > "$root/etc/apt/sources.list"
-    echo 'Acquire::Check-Valid-Until "false";' > "$root/etc/apt/apt.conf.d/90throwaway"
     echo "debootstrap $release" > "$made"
   fi
   if (($#)) && ! grep --quiet --line-regexp --fixed-strings "apt $*" "$made"; then
+    echo 'Acquire::Check-Valid-Until "false";' > "$root/etc/apt/apt.conf.d/90throwaway"
     if ! in_debian_root "$root" bash -c 'apt-get --yes update && apt-get --yes install --no-install-recommends "$@"' apt "$@" > "$root.log" 2>&1; then
       debian_root_why="packages for Debian $release could not be installed: $(tail -n 1 "$root.log"). $root.log has the rest"
       return 1
@@ -56,7 +56,7 @@ debian_root() {
 
 in_debian_root() {
   # shellcheck disable=SC2016  # the inner shell's
-  unshare --mount --pid --fork --propagation private bash -c '
+  unshare --mount --pid --fork --kill-child --propagation private bash -c '
     set -e
     root=$1
     shift
