@@ -117,7 +117,8 @@ class Documents(unittest.TestCase):
         self.assertEqual(missing, [])
 
     def test_a_script_names_the_option_that_it_does_not_know(self):
-        for script in ("build", "bundle", "check", "container", "dependencies", "docs", "fuzz", "newer_torch", "package", "quickstart", "repeat"):
+        for script in ("build", "bundle", "check", "container", "dependencies", "docs", "fuzz", "newer_torch", "other_debian", "package",
+                       "quickstart", "repeat"):
             done = subprocess.run([cluster.ROOT / "tools" / script, "--no-such-option"], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=cluster.DEADLINE_S)
             self.assertEqual(done.returncode, 2, script)

@@ -6,7 +6,7 @@
 #                                   makes it, with these packages, unless FOLDER has it from an earlier call. 1 where that fails, with
 #                                   $debian_root_why; the last lines of debootstrap or apt are in FOLDER.log
 #   in_debian_root FOLDER [--bind FROM TO] ... COMMAND ...
-#                                   runs a command in it, with this machine's /dev, a /proc of its own, and FROM of this machine at TO. What is
+#                                   runs a command in it, with this machine's network, /dev and /sys, a /proc of its own, and FROM of this machine at TO. What is
 #                                   mounted, and all processes, go with the command
 #
 # RELEASE is bookworm, trixie or testing. The lists of a testing that a mirror has kept too long are taken all the same: these folders are thrown away.
@@ -40,7 +40,7 @@ debian_root() {
       debian_root_why="debootstrap could not make a Debian $release: $(tail -n 1 "$root.log"). Is there a network? $root.log has the rest"
       return 1
     fi
-    [[ $release != bookworm ]] || printf '%s\n' "$debian_sources" > "$root/etc/apt/sources.list"
+    [[ $release != bookworm || -z $debian_sources ]] || printf '%s\n' "$debian_sources" > "$root/etc/apt/sources.list"
     echo "debootstrap $release" > "$made"
   fi
   if (($#)) && ! grep --quiet --line-regexp --fixed-strings "apt $*" "$made"; then
@@ -61,12 +61,17 @@ in_debian_root() {
     root=$1
     shift
     mount -t proc proc "$root/proc"
-    mount --bind /dev "$root/dev"
+    mount --rbind /dev "$root/dev"
+    mount --rbind /sys "$root/sys"
+    [[ ! -e /etc/resolv.conf ]] || cp --dereference --remove-destination /etc/resolv.conf "$root/etc/resolv.conf"
     while [[ ${1:-} == --bind ]]; do
       if [[ -d $2 ]]; then mkdir -p "$root$3"; else mkdir -p "$(dirname "$root$3")" && touch "$root$3"; fi
       mount --bind "$2" "$root$3"
       shift 3
     done
-    exec env --ignore-environment DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
-      ${JOBS:+"JOBS=$JOBS"} chroot "$root" "$@"' in_debian_root "$@"
+    # Process 1 has to stay this shell: it collects the processes whose parents have ended, which the command may not do.
+    code=0
+    env --ignore-environment DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 HOME=/root PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+      ${JOBS:+"JOBS=$JOBS"} chroot "$root" "$@" || code=$?
+    exit "$code"' in_debian_root "$@"
 }
