@@ -1,4 +1,5 @@
 # tests/cluster/quickstart_test.py - tools/quickstart with programs that only pretend: its steps, ends and last line.
+import hashlib
 import pathlib
 import re
 import signal
@@ -70,7 +71,8 @@ class Quickstart(unittest.TestCase):
         (self.bin / "go").touch()
         q = self.quickstart()
         self.assertEqual(q.wait(), 0, q.output)
-        found = re.fullmatch(r"quickstart: accuracy=0\.8973 nodes=2 seconds=\d+ snapshot=(\S+) graph=(\S+)", q.lines[-1])
+        sha256 = hashlib.sha256(b"weights").hexdigest()
+        found = re.fullmatch(rf"quickstart: accuracy=0\.8973 nodes=2 seconds=\d+ sha256={sha256} snapshot=(\S+) graph=(\S+)", q.lines[-1])
         self.assertTrue(found, q.lines[-1])
         self.assertTrue(pathlib.Path(found[1]).is_file())
         self.assertTrue(pathlib.Path(found[2]).is_file())
