@@ -23,6 +23,9 @@ install_built(poseidon_gpu_simulated_plugin LIBRARY DESTINATION ${plugins} COMPO
 install_built(poseidon LIBRARY DESTINATION lib COMPONENT poseidon)
 install(FILES apps/library/poseidon.h DESTINATION include COMPONENT poseidon)
 install(DIRECTORY apps/python/poseidon DESTINATION lib/python3/dist-packages COMPONENT poseidon PATTERN __pycache__ EXCLUDE)
+set(launcher tools/launch/local tools/launch/host_file.py tools/launch/remote_node.py tools/launch/script_run.py tools/launch/ssh_run.py
+    tools/launch/worker_agent.py) # for python3 -m poseidon.launch
+install(FILES ${launcher} DESTINATION lib/python3/dist-packages/poseidon/launcher COMPONENT poseidon)
 install(DIRECTORY models/zoo DESTINATION ${CMAKE_INSTALL_DATADIR}/poseidon/models COMPONENT poseidon)
 install(FILES README.md CHANGELOG.md cmake/debian/copyright ${changelog} DESTINATION ${documents}
         COMPONENT poseidon)

@@ -19,7 +19,7 @@ import cluster
 
 DOCUMENTS = ["README.md", "docs/pytorch.md", "docs/user-guide.md", "docs/coming-from-caffe.md", "docs/coming-from-ddp.md", "docs/how-it-works.md", "tools/launch/README.md"]
 ITERATIONS = 4  # in place of LeNet's 2300
-FOREIGN = {"openssl", "python3", "echo", "kubectl", "sbatch", "systemctl", "ssh", "apt-get", "cmake", "podman"}
+FOREIGN = {"openssl", "python3", "echo", "kubectl", "sbatch", "systemctl", "ssh", "apt-get", "cmake", "podman", "pip", "source"}
 
 
 def blocks(document):
@@ -60,11 +60,11 @@ def help_of(*words):
 def wrong_options(words):
     """What the program does not know, of one command."""
     words = [w for w in words if not re.match(r"\w+=", w)] if re.match(r"\w+=", words[0]) else words
-    name = pathlib.Path(words[0]).name
     if words[0] in FOREIGN:
         return []
-    if words[0] == "tools/launch/local":
-        words = words[:2]  # the others are the script's
+    if words[0] in ("tools/launch/local", "poseidon-launch"):
+        words = ["tools/launch/local", *words[1:2]]  # the others are the script's
+    name = pathlib.Path(words[0]).name
     if words[0] == "tools/launch/ssh" and "--" in words:
         at = words.index("--")
         its = [] if "--script" in words[:at] else wrong_options(["poseidon-node", *words[at + 1:]])
@@ -118,7 +118,7 @@ class Documents(unittest.TestCase):
 
     def test_a_script_names_the_option_that_it_does_not_know(self):
         for script in ("build", "bundle", "check", "container", "dependencies", "docs", "fuzz", "newer_torch", "other_debian", "package",
-                       "quickstart", "repeat"):
+                       "quickstart", "repeat", "wheel"):
             done = subprocess.run([cluster.ROOT / "tools" / script, "--no-such-option"], capture_output=True, text=True, check=False,
                                   stdin=subprocess.DEVNULL, timeout=cluster.DEADLINE_S)
             self.assertEqual(done.returncode, 2, script)

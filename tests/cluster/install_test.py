@@ -163,7 +163,8 @@ class Ignored(unittest.TestCase):
             self.skipTest("this is no git checkout")
         for name in ("lenet_iter_500.caffemodel", "lenet_iter_500.solverstate", "run/x_iter_5.caffemodel.h5", "trace.json",
                      "trace-1.json", "graph.json", "token", "train_lmdb/data.mdb", "mean.binaryproto", "poseidon-42.log", "lenet.svg",
-                     ".poseidon-token-42", "gpu-check.json", "poseidon.tar.xz", "poseidon_0.1.0-1_amd64.deb"):
+                     ".poseidon-token-42", "gpu-check.json", "poseidon.tar.xz", "poseidon_0.1.0-1_amd64.deb",
+                     "poseidon-0.1.0-py3-none-manylinux_2_36_x86_64.whl"):
             with self.subTest(name):
                 said("git", "-c", "safe.directory=*", "-C", cluster.ROOT, "check-ignore", "--no-index", name)
 

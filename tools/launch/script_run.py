@@ -137,6 +137,8 @@ class Worker(Node):
             return ""
         found = (shutil.which(self.what) if self.host.local else None) or self.what
         which = f'. "{self.what}" was {found}' if found != self.what else f'. That was "{self.what}"'
+        if not (ROOT / "tools/launch/local").exists():  # these files are part of an installed package
+            return f"{which}: start the script with a Python that has it. Poseidon is installed for {sys.executable}"
         if missing[1] == "poseidon":
             return (f"{which}, and there is no library in {' or '.join(self.options.roots)}: tools/build poseidon builds it "
                     "(build/release/lib/libposeidon.so); or install Poseidon")

@@ -43,8 +43,8 @@ debian_root() {
     [[ $release != bookworm || -z $debian_sources ]] || printf '%s\n' "$debian_sources" > "$root/etc/apt/sources.list"
     echo "debootstrap $release" > "$made"
   fi
+  echo 'Acquire::Check-Valid-Until "false";' > "$root/etc/apt/apt.conf.d/90throwaway"
   if (($#)) && ! grep --quiet --line-regexp --fixed-strings "apt $*" "$made"; then
-    echo 'Acquire::Check-Valid-Until "false";' > "$root/etc/apt/apt.conf.d/90throwaway"
     if ! in_debian_root "$root" bash -c 'apt-get --yes update && apt-get --yes install --no-install-recommends "$@"' apt "$@" > "$root.log" 2>&1; then
       debian_root_why="packages for Debian $release could not be installed: $(tail -n 1 "$root.log"). $root.log has the rest"
       return 1
@@ -60,6 +60,7 @@ in_debian_root() {
     set -e
     root=$1
     shift
+    mount --bind "$root" "$root" # a mount point, which name spaces inside want for their root
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --rbind /sys "$root/sys"

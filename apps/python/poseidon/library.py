@@ -121,6 +121,7 @@ def _candidates() -> Iterator[Path]:
     here = Path(__file__).resolve().parent
     name = "libposeidon.so"
     yield here / name
+    yield here / "lib" / name  # a wheel
     for above in list(here.parents)[:4]:  # a bundle, an installation below one prefix
         yield above / "lib" / name
         yield above / name
