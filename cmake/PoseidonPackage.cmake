@@ -14,7 +14,15 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS OWNER_READ OWNER_WRITE OWNER_EXE
 set(CPACK_DEB_COMPONENT_INSTALL ON)
 set(CPACK_COMPONENTS_ALL poseidon)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
-set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+# Packages of each release have a version of their own, older than that of the next release: an upgrade of the system takes the next one's. Testing,
+# whose os-release has no number, has none.
+cmake_host_system_information(RESULT system_id QUERY DISTRIB_ID)
+cmake_host_system_information(RESULT system_number QUERY DISTRIB_VERSION_ID)
+set(POSEIDON_PACKAGE_RELEASE 1)
+if(system_id STREQUAL "debian" AND system_number)
+  set(POSEIDON_PACKAGE_RELEASE 1~deb${system_number})
+endif()
+set(CPACK_DEBIAN_PACKAGE_RELEASE ${POSEIDON_PACKAGE_RELEASE})
 set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
@@ -34,7 +42,7 @@ if(TARGET poseidon_gpu)
   list(APPEND CPACK_COMPONENTS_ALL gpu)
   set(CPACK_DEBIAN_GPU_PACKAGE_NAME poseidon-gpu)
   set(CPACK_DEBIAN_GPU_PACKAGE_SHLIBDEPS OFF) # it fails on libraries that no package has
-  set(CPACK_DEBIAN_GPU_PACKAGE_DEPENDS "poseidon (= ${PROJECT_VERSION}-1), libc6, libgcc-s1, libstdc++6")
+  set(CPACK_DEBIAN_GPU_PACKAGE_DEPENDS "poseidon (= ${PROJECT_VERSION}-${POSEIDON_PACKAGE_RELEASE}), libc6, libgcc-s1, libstdc++6")
   set(CPACK_DEBIAN_GPU_PACKAGE_SUGGESTS
       "libcublas-${CUDAToolkit_VERSION_MAJOR}-${CUDAToolkit_VERSION_MINOR}, libcudnn9-cuda-${CUDAToolkit_VERSION_MAJOR}")
   set(CPACK_COMPONENT_GPU_DESCRIPTION "train deep networks on clusters of ordinary machines - NVIDIA GPUs

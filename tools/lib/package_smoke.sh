@@ -1,5 +1,5 @@
 #!/bin/bash
-# tools/lib/package_smoke.sh - what tools/package runs inside a bare Debian 12, as root, with the packages in /tmp.
+# tools/lib/package_smoke.sh - what tools/package runs inside a bare Debian, as root, with the packages in /tmp.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C.UTF-8 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 quietly() {
