@@ -79,8 +79,9 @@ class Bundle:
 class Declared:
     """What a client declares: its parameters, small ones as bundles."""
 
-    def __init__(self, names: Sequence[str], parameters: Sequence[torch.Tensor], bundled: bool):
-        self._names, self._parameters = names, parameters
+    def __init__(self, names: Sequence[str], parameters: Sequence[torch.Tensor], bundled: bool, apart: Sequence[int]):
+        """`apart`: only parameters of the same number travel together."""
+        self._names, self._parameters, self._apart = names, parameters, apart
         self.bundles: List[Optional[Bundle]] = []  # by number in the run; None: a parameter by itself
         self.first: List[int] = []  # by number: its first parameter
         self.of: List[int] = [0] * len(parameters)  # by parameter: its number in the run
@@ -98,14 +99,14 @@ class Declared:
         """What is declared, in the order of the first members."""
         waiting: List[int] = []
         values = name = 0
-        among, out = set(small), []
+        among, out, of = set(small), [], None
         for i, p in enumerate(self._parameters):
             if i not in among:
                 out.append([i])
                 continue
             more = len(_described(self._names[i], p).encode()) + 3
-            if not waiting or values + p.numel() > _MOST or name + more > _LONGEST_NAME:
-                waiting, values, name = [], 0, 0
+            if not waiting or values + p.numel() > _MOST or name + more > _LONGEST_NAME or self._apart[i] != of:
+                waiting, values, name, of = [], 0, 0, self._apart[i]
                 out.append(waiting)
             waiting.append(i)
             values, name = values + p.numel(), name + more
@@ -116,6 +117,11 @@ class Declared:
 
     def bundle_of(self, i: int) -> Optional[Bundle]:
         return self.bundles[self.of[i]]
+
+    def place_of_flag(self, i: int) -> Optional[int]:
+        """Where in its bundle, in bytes, lies whether somebody had a gradient of parameter i; None: it travels by itself."""
+        bundle = self.bundle_of(i)
+        return None if bundle is None else 4 * (bundle.values + bundle.members.index(i))
 
     def declared(self, first: Sequence[torch.Tensor]) -> Tuple[list, list]:
         """What is to be declared: name, shape and address of the first values; and what is to stay while these are read."""

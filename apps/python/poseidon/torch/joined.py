@@ -23,8 +23,8 @@ class Joined:
     """A worker of a run. Its clocks are those of the class that is derived from it."""
 
     current: Optional["Joined"] = None  # of this process
-    # Means go into .grad: small parameters travel together, and one worker alone has nothing to send.
-    _means_in_grad = True
+    _means_in_grad = True  # one worker alone has nothing to send
+    _bundled = True  # small parameters travel together
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None, *,
@@ -45,7 +45,7 @@ class Joined:
                 self.parameters.append(p)
         self.index = {id(p): i for i, p in enumerate(self.parameters)}
         self._strides = [p.stride() for p in self.parameters]
-        self.declared = Declared(self.names, self.parameters, self._means_in_grad)
+        self.declared = Declared(self.names, self.parameters, self._bundled, self._apart())
         self.model, self.quiet = model, quiet
         self._ignored = ignored
         self._beginning = FirstState(model, self.index, ignored)
@@ -69,6 +69,10 @@ class Joined:
         self._passes: Optional[Passes] = None
         self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad and name not in ignored]
         self._taken = 0  # version of buffers
+
+    def _apart(self) -> List[int]:
+        """By parameter: only those with the same number travel together."""
+        return [0] * len(self.parameters)
 
     # -- the start
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn, optim
 
 from ..library import OWN, PoseidonError
+from .bundles import Bundle
 from .contexts import is_plain, plainly
 from .optimizers import Group, caller_of_step, digest_of_state, refuse_hooks, require_one_at_a_time
 from .put_off import PutOff
@@ -37,11 +38,6 @@ class LocalClient(PutOff):
         self.versions: Dict[int, int] = {}  # of pushed gradients
         self._unsent: Dict[int, torch.Tensor] = {}  # gradients that will leave in this clock
         self.groups = [Group(optimizer, group["params"]) for group in optimizer.param_groups]
-        self._group_of = [0] * len(self.parameters)
-        for number, group in enumerate(optimizer.param_groups):
-            for p in group["params"]:
-                if id(p) in self.index:
-                    self._group_of[self.index[id(p)]] = number
         self._uses: List[BeforeForward] = []  # hooks that note them
         self._told_in = [-1] * len(self.groups)  # the clock in which a group has last said how it steps
         self._members = [list(group["params"]) for group in optimizer.param_groups]  # at join()
@@ -50,6 +46,15 @@ class LocalClient(PutOff):
         self._say_until = 1  # the last clock in which each group says how it steps, whether it is news or not
         # A graph of an older clock notices by them that values have changed, as with an optimizer that has made its step.
         self._counters = [_version_of(p) for p in self.parameters]
+
+    def _apart(self) -> List[int]:
+        """A group says how its members are stepped."""
+        self._group_of = [0] * len(self.parameters)
+        for number, group in enumerate(self.optimizer.param_groups):
+            for p in group["params"]:
+                if id(p) in self.index:
+                    self._group_of[self.index[id(p)]] = number
+        return self._group_of
 
     def begin(self) -> "LocalClient":
         super().begin()
@@ -69,7 +74,7 @@ class LocalClient(PutOff):
         return self
 
     def _declared(self) -> None:
-        self.run.optimize(self._rule, self._group_of + [0] * (self.buffers is not None))
+        self.run.optimize(self._rule, [self._group_of[i] for i in self.declared.first] + [0] * (self.buffers is not None))
         self._said_state = self._digests()
 
     def _digests(self) -> List[int]:
@@ -164,6 +169,14 @@ class LocalClient(PutOff):
             self.versions[i] = g._version
             send(g, self._touched, i)
 
+    def _push_bundle(self, number: int, bundle: Bundle) -> None:
+        of_members = [(i, self.pushed[i]) for i in bundle.members if self.pushed[i] is not None]
+        for _, g in of_members:
+            come_back(g)
+        super()._push_bundle(number, bundle)
+        for i, g in of_members:
+            send(g, self._touched, i)
+
     def _tell(self, group: int) -> None:
         """How a group steps with the gradients of this clock: the workers compare it."""
         it = self.groups[group]
@@ -213,7 +226,7 @@ class LocalClient(PutOff):
             self.used += sorted(set(range(len(self.parameters))) - set(self.used))
             self.place = sorted(range(len(self.used)), key=self.used.__getitem__)
             self._tell_order(self.used)
-            self._look_along = self.run.along(self.used)
+            self._look_along = self.run.along([self.declared.of[i] for i in self.used])
             for hook in self._uses:
                 hook.used = None
         self._put_off([it.kept(group) for it, group in zip(self.groups, self.optimizer.param_groups)])  # a scheduler changes them

@@ -1,6 +1,7 @@
 """Steps of an optimizer that are put off: each is made when its parameter is needed again, by whoever touches it first."""
 
 import contextlib
+import ctypes
 import os
 from typing import Dict, List, Optional, Tuple
 
@@ -24,8 +25,8 @@ class PutOff(Client):
     _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], trained: List[nn.Parameter], **said):
-        super().__init__(model, options, trained, **said)
         self.optimizer = optimizer
+        super().__init__(model, options, trained, **said)
         self._process = os.getpid()
         self.gradients = Gradients(self.parameters)
         self.used: List[int] = []  # all parameters in the order of their first use in the first clock
@@ -39,6 +40,29 @@ class PutOff(Client):
         self._beside: Dict[int, Tuple[torch.Tensor, int]] = {}  # .grad, and its version, of parameters whose gradients have left as factors
         self._groups: List[dict] = []  # as they were at step()
         self._grad_mode = True  # then
+        self._flags: List[List[Optional[ctypes.c_float]]] = []  # as the rings, of those that travel with others: above 0 where somebody had a gradient
+
+    def begin(self) -> "PutOff":
+        super().begin()
+        self._flags = [[self._flag(i, version) for i in range(len(self.parameters))] for version in (0, 1)]
+        return self
+
+    def _flag(self, i: int, version: int) -> Optional[ctypes.c_float]:
+        place = self.declared.place_of_flag(i)
+        return None if place is None else ctypes.c_float.from_address(self.run.values(self.declared.of[i], version) + place)
+
+    def _undo(self) -> None:
+        super()._undo()
+        self._flags.clear()  # their memory ends with the run
+
+    def _somebody_had(self, i: int) -> bool:
+        """Of a parameter whose mean is here, and where that of those it travels with says that somebody had a gradient of one of them."""
+        flag = self._flags[self.clock % 2][i]
+        return flag is None or flag.value > 0
+
+    def _wait(self, i: int) -> bool:
+        """Until the mean of parameter i is here. False: nobody had a gradient."""
+        return self.run.wait(self.declared.of[i], self.clock) and self._somebody_had(i)
 
     def _put_off(self, groups: List[dict]) -> None:
         """`groups`: as the optimizer has them now."""
@@ -72,7 +96,7 @@ class PutOff(Client):
             self._work_until_here(i)
             if i not in self.waiting:
                 return  # its mean came while a large one's step was made, and its own was made with it
-        there = self.run.wait(i, self.clock)
+        there = self._wait(i)
         others = self._all_others(i) if self._at_once else self._here_too(i)
         plainly(lambda: self._make([(i, there)] + others))
 
@@ -85,7 +109,7 @@ class PutOff(Client):
 
     def _step_at_once(self) -> None:
         """What is in force around step() is in force in it, as where it is not put off."""
-        self._make([(i, self.run.wait(i, self.clock)) for i in self.waiting])
+        self._make([(i, self._wait(i)) for i in self.waiting])
 
     def _make(self, came: List[Tuple[int, bool]]) -> None:
         """`came`: parameters whose versions are here, and whether somebody had a gradient of them."""
@@ -104,14 +128,14 @@ class PutOff(Client):
             raise
 
     def _all_others(self, i: int) -> List[Tuple[int, bool]]:
-        return [(j, self.run.wait(j, self.clock)) for j in self.waiting if j != i]
+        return [(j, self._wait(j)) for j in self.waiting if j != i]
 
     def _here_too(self, i: int) -> List[Tuple[int, bool]]:
         """Parameters that are used soon after parameter i and whose gradients are here. Whoever waits for a later one loses nothing: all of these
         steps come before it anyway."""
         first = self.place[i] + 1
         answers = self._look_along(first, _TOGETHER - 1, self.clock)
-        return [(j, answer == HERE) for j, answer in zip(self.used[first:first + _TOGETHER], answers) if j in self.waiting]
+        return [(j, answer == HERE and self._somebody_had(j)) for j, answer in zip(self.used[first:first + _TOGETHER], answers) if j in self.waiting]
 
     def _make_step(self, groups: Dict[int, dict], came: List[Tuple[int, bool]]) -> None:
         """`groups`: by parameter."""
@@ -166,9 +190,10 @@ class PutOff(Client):
         self.large.pop(i, None)
         if not self.large:
             return
-        here = self.run.look(i, self.clock) is not None
+        of = self.declared.of
+        here = self.run.look(of[i], self.clock) is not None
         while not here and self.large:
-            came = next((p for j, p in self.large.items() if self.run.look(j, self.clock) is not None), None)
+            came = next((p for j, p in self.large.items() if self.run.look(of[j], self.clock) is not None), None)
             if came is not None:
                 freshen(came)
-            here = self.run.wait_for(i, self.clock, _ASKED_EVERY_S if came is None else 0.0)
+            here = self.run.wait_for(of[i], self.clock, _ASKED_EVERY_S if came is None else 0.0)

@@ -52,6 +52,7 @@ def why_not(optimizer: optim.Optimizer) -> Optional[str]:
 
 
 class ShardsClient(LocalClient):
+    _bundled = False  # a shard makes the steps of each by itself
     _large = 1 << 62  # values: taking them over costs the same for every parameter
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):
