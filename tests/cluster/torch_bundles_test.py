@@ -1,6 +1,7 @@
-# tests/cluster/torch_bundles_test.py - small parameters travel together in mode ddp, and train what one process trains, bit for bit.
+# tests/cluster/torch_bundles_test.py - small parameters travel together in modes ddp and local, and train what one process trains, bit for bit.
 """Real processes. The reference is torch_exactness_test's: it adds the gradients of all workers in their order, and multiplies by 1/N in
 float32. Some parameters have a gradient on one worker only, in some clocks only, or never; some gradients are -0.0."""
+import itertools
 import unittest
 
 import cluster
@@ -12,7 +13,7 @@ import torch
 from torch import nn
 import poseidon.torch as poseidon
 
-case = sys.argv[1]
+case, mode = sys.argv[1:]
 torch.set_num_threads(1)
 CLOCKS = 6
 
@@ -37,6 +38,11 @@ class Net(nn.Module):
             parts.append((p * torch.randn(p.shape, generator=g)).pow(3).sum())
         return torch.stack(parts + [p.pow(2).sum() * (worker + clock) for p in self.last]).sum()
 
+def optimizer_of(net):
+    # Two groups, which step otherwise.
+    own = list(net.parameters())
+    return torch.optim.Adam([{"params": own[:20]}, {"params": own[20:], "lr": .02, "weight_decay": .1}], .01)
+
 def gradients(net, keep, clock, worker):
     if not keep:
         net.zero_grad(set_to_none=True)
@@ -45,7 +51,7 @@ def gradients(net, keep, clock, worker):
 def one_process(workers):
     torch.manual_seed(1)
     net = Net()
-    optimizer = torch.optim.Adam(net.parameters(), .01)
+    optimizer = optimizer_of(net)
     seen = []
     for clock in range(CLOCKS):
         sums = {}
@@ -62,13 +68,18 @@ def one_process(workers):
 
 torch.manual_seed(1 if "POSEIDON_JOIN" not in os.environ else 2)
 net = Net()
-optimizer = torch.optim.Adam(net.parameters(), .01)
+optimizer = optimizer_of(net)
 different, kept = [], []
-with poseidon.join(net, optimizer, mode="ddp"):
+with poseidon.join(net, optimizer, mode=mode):
     me, workers = poseidon.rank(), poseidon.size()
     wanted, seen = one_process(workers)
     for clock in range(CLOCKS):
         gradients(net, False, clock, me)
+        if mode == "local":  # .grad is on its way, and refuses to be read
+            optimizer.step()
+            if clock == 2:  # between steps values are those of one process, whoever reads them
+                poseidon.synchronize()
+            continue
         for name, p in net.named_parameters():
             a, b = p.grad, seen[clock][name]
             bits = lambda t: None if t is None else t.contiguous().view(torch.int32).tolist()
@@ -109,11 +120,14 @@ PRETENDED = (cluster.ROOT / "tests/cluster/pretended_cuda.py").read_text() + "in
 
 class Bundles(unittest.TestCase):
     def test_they_train_what_one_process_trains(self):
-        for workers, head in (1, ""), (2, ""), (3, ""), (2, PRETENDED):
-            with self.subTest(workers=workers, pretended=bool(head)), programs.Programs() as c:
-                for worker in c.workers(head + SCRIPT, workers, "plain"):
+        for mode, workers, head in itertools.product(("ddp", "local"), (1, 2, 3), ("", PRETENDED)):
+            if head and workers != 2:
+                continue
+            with self.subTest(mode=mode, workers=workers, pretended=bool(head)), programs.Programs() as c:
+                for worker in c.workers(head + SCRIPT, workers, "plain", mode):
                     self.assertEqual(worker.wait(), 0, worker)
-                    self.assertIn("equal, 1 bundles", worker.output, worker)
+                    # In mode local a group says how its members are stepped: each has a bundle of its own.
+                    self.assertIn(f"equal, {1 if mode == 'ddp' else 2} bundles", worker.output, worker)
 
     def test_memory_is_given_again_when_nobody_looks_at_it(self):
         with programs.Programs() as c:
@@ -123,7 +137,7 @@ class Bundles(unittest.TestCase):
 
     def test_another_model_is_refused_by_the_small_parameters_name(self):
         with programs.Programs() as c:
-            for worker in c.workers(SCRIPT, 2, "another model"):
+            for worker in c.workers(SCRIPT, 2, "another model", "ddp"):
                 self.assertNotEqual(worker.wait(), 0, worker)
                 self.assertIn('"scales.7 [3x3]" on worker 0 and "scales.7 [4x3]" here', worker.output, worker)
 
