@@ -145,6 +145,14 @@ class Installed(unittest.TestCase):
         self.assertEqual(self.completed(["poseidon-node", "--log-level", "qu"]), {"quiet"})
         self.assertEqual(self.completed(["poseidon-node", "--solver", ""]), set())  # bash offers files
 
+    def test_the_packages_of_a_release_are_older_than_those_of_the_next_one(self):
+        system = dict(re.findall(r'(?m)^(\w+)="?(.*?)"?$', pathlib.Path("/etc/os-release").read_text()))
+        release = re.search(r'CPACK_DEBIAN_PACKAGE_RELEASE "(.*)"', (BUILD / "CPackConfig.cmake").read_text())[1]
+        number = system.get("VERSION_ID", "") if system.get("ID") == "debian" else ""
+        self.assertEqual(release, f"1~deb{number}" if number else "1")
+        for older, newer in (("1~deb12", "1~deb13"), ("1~deb13", "1")):
+            subprocess.run(["dpkg", "--compare-versions", older, "lt", newer], check=True)
+
     def test_the_debian_changelog_has_the_version_of_the_programs(self):
         version = said(self.program("poseidon-node"), "--version").split()[-1]
         first = (cluster.ROOT / "cmake/debian/changelog").read_text().splitlines()[0]
