@@ -1,4 +1,6 @@
 # tests/cluster/loss_moves_test.py - a node is killed or frozen while others join, leave or recover; the others go on, and no bit is lost.
+#
+# A loss that comes a little later, on a busy machine, meets the next phase, and has to end as well.
 import signal
 
 import cluster
@@ -54,7 +56,7 @@ class LossMoves(LossRun):
             others = [n for n in range(3) if n != seat]
             leader = nodes[others[0]]
             joined = newcomer.wait_for(r"joined: worker (\d+) of (\d), from iteration (\d+)").groups()
-            self.assertEqual(joined[1], "3")
+            self.assertIn(joined[1], ("3", "4"))  # 4: on a busy machine the view with all of them has begun before the loss
             after = self.view(leader, [*others, int(joined[0])])
             self.trained(leader, after["first_clock"])
             self.stop_and_check(leader, as_nodes=True)
