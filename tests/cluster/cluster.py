@@ -58,7 +58,8 @@ def pause():
 class Node:
     """One process, its output by line, and its end."""
 
-    def __init__(self, name, command, cwd, env):
+    def __init__(self, name, command, cwd, env, process=None):
+        """`process`: that has been started already, with pipes."""
         self.name = name
         self.command = [str(word) for word in command]
         self.lines = []  # standard output and standard error, in the order of arrival
@@ -66,9 +67,9 @@ class Node:
         self._changed = threading.Condition()
         self._ended = 0  # pipes that have been read to their ends
         # start_new_session: a Ctrl-C at the terminal reaches the test, which ends its nodes itself.
-        self.process = subprocess.Popen(self.command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                                        preexec_fn=_die_with_parent)
+        self.process = process or subprocess.Popen(self.command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
+                                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
+                                                   preexec_fn=_die_with_parent)
         self._readers = [threading.Thread(target=self._read, args=(pipe, kept), daemon=True)
                          for pipe, kept in ((self.process.stdout, None), (self.process.stderr, self.errors))]
         for reader in self._readers:

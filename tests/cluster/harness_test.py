@@ -11,6 +11,7 @@ import textwrap
 import unittest
 
 import cluster
+import preloaded
 from pty_screen import Terminal
 
 
@@ -71,6 +72,35 @@ class Harness(unittest.TestCase):
             shell(c, f"bash -c 'echo child; tail -f /dev/null; : {c.folder}' & wait").wait_for("child")
             self.assertNotEqual(cluster.processes_of(c.folder), [])
         self.assertEqual(cluster.processes_of(c.folder), [])
+
+    def test_a_program_that_is_forked_is_as_one_that_is_started(self):
+        program = """
+import os, sys
+print(__name__, sys.argv[1:], os.getcwd() == os.environ["HERE"], os.getsid(0) == os.getpid(), flush=True)
+print("an error", file=sys.stderr)
+sys.exit(int(sys.argv[1])) if sys.argv[1:] else sys.stdin.read() or __import__("signal").pause()
+"""
+        with cluster.Cluster() as c:
+            file = c.folder / "program.py"
+            file.write_text(program)
+            loader = preloaded.Preloaded(sys.executable, "json", cluster._die_with_parent)
+            def begin(*words):
+                process = loader.start([str(file), *words], c.folder, {**os.environ, "HERE": str(c.folder)})
+                c.nodes.append(cluster.Node("forked", [file, *words], c.folder, c.env, process))
+                return c.nodes[-1]
+            ends, waits = begin("5"), begin()
+            self.assertEqual((ends.wait(), ends.errors), (5, ["an error"]))
+            self.assertIn("__main__ ['5'] True True", ends.output)
+            waits.wait_for("__main__")
+            waits.kill()
+            self.assertEqual(waits.wait(), -signal.SIGKILL)
+            lives = begin()
+            lives.wait_for("__main__")
+            loader.end()
+            cluster.wait_until(lambda: not pathlib.Path(f"/proc/{lives.pid}").exists(), "it ends with the process that has forked it")
+            c.nodes.remove(lives)
+            lives.process.stdout.close()
+            lives.process.stderr.close()
 
     def test_no_process_survives_a_test_that_is_killed(self):
         script = textwrap.dedent("""

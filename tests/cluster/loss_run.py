@@ -11,6 +11,7 @@ import small_run
 import view_oracle
 
 KILLED, FROZEN = "killed", "frozen"
+LONG = 200  # micro-batches of an iteration: some tenths of a second
 # What a node says that was frozen for so long that the others have gone on, whether it hears so or finds nobody.
 LEFT_OUT = r"the other nodes (go on|have gone on) without this one|go on without it|paused: this node hears"
 
@@ -107,6 +108,23 @@ class LossRun(unittest.TestCase):
         self.assertRegex("\n".join(node.errors), LEFT_OUT)
         after = files_of(self.cluster.folder)
         self.assertEqual({name: f for name, f in after.items() if "_paused_node" not in name}, before, node)
+
+    def others_go_on(self, nodes, how, seat, as_nodes=False, wakes=False, check=None):
+        """The node in this seat is lost, and the others train on to an end that `check` compares; without it the oracle does."""
+        lose(nodes[seat], how)
+        others = [n for n in range(len(nodes)) if n != seat]
+        views = [self.view(nodes[n], others) for n in others]
+        self.assertEqual(len({(v["epoch"], v["first_clock"], v["first_sample"]) for v in views}), 1, views)
+        leader, last = nodes[others[0]], nodes[others[-1]]
+        self.trained(leader, views[0]["first_clock"])
+        if check is None:
+            self.stop_and_check(leader, as_nodes)
+        else:
+            leader.stop()
+            check(leader)
+        self.assertEqual(last.wait(), 0, last)
+        if how == FROZEN and wakes:
+            self.wakes_and_ends(nodes[seat])
 
     def in_each_way(self, body, seats=(0, 2)):
         """Calls body(how, seat) for a loss of each kind and of each of these seats, each in a cluster of its own."""

@@ -1,10 +1,12 @@
 # tests/cluster/programs.py - starts Python programs that join a cluster by themselves, with libposeidon.so.
 import contextlib
+import functools
 import os
 import subprocess
 import sys
 
 import cluster
+import preloaded
 
 PYTHON = os.environ.get("POSEIDON_PYTHON", "/usr/bin/python3")  # the system's, which has Debian's PyTorch
 LIBRARY = cluster.BIN.parent / "lib/libposeidon.so"
@@ -45,9 +47,19 @@ class Programs(cluster.Cluster):
                 variables.update(POSEIDON_JOIN=address)
             if each is not None:
                 variables.update(each(place))
-            command = ["env"] + [f"{name}={value}" for name, value in variables.items()]
-            started.append(self.start(*command, PYTHON, "-B", str(file), *[str(w) for w in words], name=f"worker{place}"))
+            words_of_worker = [str(file), *[str(w) for w in words]]
+            command = ["env"] + [f"{name}={value}" for name, value in variables.items()] + [PYTHON, "-B", *words_of_worker]
+            process = None
+            if "import torch" in script:
+                process = with_torch().start(words_of_worker, self.cwd, {**self.env, **{name: str(v) for name, v in variables.items()}})
+            started.append(cluster.Node(f"worker{place}", command, self.cwd, self.env, process))
+            self.nodes.append(started[-1])
         return started
+
+
+@functools.cache
+def with_torch():
+    return preloaded.Preloaded(PYTHON, "torch", cluster._die_with_parent)
 
 
 def each_is_refused(test, head, scripts):
