@@ -2,7 +2,8 @@
 
 A bundle is declared as one parameter. It holds its members' values one after the other, and behind them a number for each member: 1 where
 this worker has a gradient of it. So a bundle's mean says of which members somebody had one. A member without a gradient is filled with
--0.0, which changes no bit of a sum that it is added to. All workers make the same bundles: it is by the shapes, and by nothing else."""
+-0.0, which changes no bit of a sum that it is added to. All workers make the same bundles: it is by the shapes, and where a group says
+how its members are stepped by the groups, and by nothing else."""
 
 import ctypes
 from typing import Callable, List, Optional, Sequence, Tuple
