@@ -17,6 +17,7 @@ import os
 import sys
 import traceback
 import warnings
+import zlib
 
 import torch
 import torch.utils._pytree
@@ -32,6 +33,9 @@ import faults  # noqa: F401
 from loop import Alone, Joined
 
 import poseidon.torch as poseidon
+import poseidon.torch.bundles
+
+_FEWEST = poseidon.bundles._FEWEST
 
 
 def join(loop, address):
@@ -53,7 +57,13 @@ def join(loop, address):
     poseidon.join(loop.net, loop.optimizer, mode=loop.mode, **options)
 
 
+def small_ones_together(case):
+    """Whether small parameters travel together although they are few: in every second case, by its name."""
+    poseidon.bundles._FEWEST = 2 if zlib.crc32(str(case).encode()) % 2 else _FEWEST
+
+
 def joined(case, mode, workers, rank, address):
+    small_ones_together(case)
     loop = Joined(case, mode, workers, rank)
     loop.make()
     join(loop, address)
