@@ -195,8 +195,9 @@ enum {
  * the program would, finite values beyond the format's range to infinity. The mean is formed of the rounded gradients in float32 and
  * rounded once; all workers read the same bits, and nothing is kept for the next clock. Factors, and what is of the kind POSEIDON_GIVEN, are
  * not rounded; nor is anything where there is one worker. All workers call it before the same clock, or the run ends, with both
- * values. Until then worker 0's option wire holds. Returns the format that held before, or a negative number. After poseidon_begin, not while another thread pushes. With poseidon_optimize the option
- * holds for the whole run: gradients leave, and steps come back, rounded, with what rounding took added to those of the next clock. */
+ * values. Until then worker 0's option wire holds. Returns the format that held before, or a negative number. After poseidon_begin, not
+ * while another thread pushes. With poseidon_optimize the option holds for the whole run: gradients leave, and steps come back, rounded,
+ * with what rounding took added to those of the next clock. */
 POSEIDON_API int poseidon_wire(poseidon_run*, int format);
 
 /* What a parameter costs this worker, as it has measured. */
