@@ -140,7 +140,7 @@ struct suspect {
 struct start_training {};
 
 /// gradient_push to the shard that owns `chunk`. Payload: as many values as the chunk has, little-endian, in the format
-/// that the view gives its parameter; summed over the sender's replicas and micro-batches, not averaged.
+/// that `step` names or, if that is float32, that the view gives its parameter; summed over the sender's replicas and micro-batches, not averaged.
 struct push_gradient {
   chunk_id chunk{};
   clock_id clock{};
@@ -165,13 +165,15 @@ struct factors {
   step_mark step{};  ///< as push_gradient's
 };
 
-/// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's float32 values; after the first
-/// version, where its parameter has a reduced format: what is to be added to the version before, in that format.
+/// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's values, in `format`; where that is float32, after the
+/// first version, and the view gives its parameter a reduced format: what is to be added to the version before, in that format.
 struct fresh_parameters {
   chunk_id chunk{};
   version_id version{};
   /// No worker had a gradient of it in the clock before, and the frame has no payload.
   bool nothing = false;
+  /// Of the mean of programs' gradients that have come in it; else float32.
+  wire_format format = wire_format::float32;
 };
 
 /// Node 0 to another one before the first clock: a part of what the programs share, where that node's has another digest. Payload: bytes `first`

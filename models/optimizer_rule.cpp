@@ -36,7 +36,7 @@ step_mark mark_of(const optimizer_step& step) {
   add((step.nesterov ? 1u : 0u) | (step.lerp ? 2u : 0u));
   add(step.rest);
   add(step.number);
-  return {step.rate, std::max(digest, 1u)};
+  return {step.rate, std::max(digest, 1u), wire_format::float32};
 }
 
 step_mark mark_of(const std::optional<optimizer_step>& step) {
@@ -48,7 +48,13 @@ std::string difference_of_steps(std::string_view parameter, std::uint64_t clock,
                                 const step_mark& of_other) {
   std::ostringstream out;
   out << "clock " << clock << ", \"" << parameter << "\": ";
-  if (mark.rate != of_other.rate)
+  if (mark.wire != of_other.wire)
+    out << "worker " << worker << " sends " << to_string(mark.wire) << ", worker " << other << " "
+        << to_string(of_other.wire)
+        << ". Was a communication hook registered on one worker alone? Register the same one on "
+           "all "
+           "workers, or give worker 0 the option wire";
+  else if (mark.rate != of_other.rate)
     out << "worker " << worker << " has the learning rate " << mark.rate << ", worker " << other
         << " " << of_other.rate
         << ". Was a checkpoint loaded on one worker alone? Load it on all workers, and give "

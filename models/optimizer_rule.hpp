@@ -4,6 +4,8 @@
 // in every clock. A rule of a solver specification is a solver_rule (models/solver/solver_rule.hpp): Caffe's momentum holds the learning rate,
 // PyTorch's does not, so neither can stand for the other.
 #pragma once
+#include "models/value_format.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -50,10 +52,13 @@ struct optimizer_step {
   friend bool operator==(const optimizer_step&, const optimizer_step&) = default;
 };
 
-/// What of a step travels beside a gradient, so that the shard that adds them sees whether all workers make the same step.
+/// What of a step travels beside a gradient, so that the shard that adds them sees whether all workers make the same step, with
+/// gradients that are rounded alike.
 struct step_mark {
   double rate = 0;
   std::uint32_t digest = 0;  ///< of the whole step; 0: the program has told none
+  /// Of the program's gradients in this clock, where their means go back to the programs; else float32, whatever the view says.
+  wire_format wire = wire_format::float32;
 
   friend bool operator==(const step_mark&, const step_mark&) = default;
 };

@@ -16,10 +16,12 @@ namespace poseidon {
 class lent_gradient : public gradient_source {
  public:
   explicit lent_gradient(std::size_t values) : values_(values) {}
-  /// Null: there is none in this clock. `step`: where shards make the optimizer's steps. `mean`: where the program wants it.
+  /// Null: there is none in this clock. `step`: where shards make the optimizer's steps. `wire`: how it travels. `mean`: where the program
+  /// wants it.
   void lend(const float* gradient, const std::optional<optimizer_step>& step = {},
-            float* mean = nullptr) {
+            wire_format wire = wire_format::float32, float* mean = nullptr) {
     at_ = gradient;
+    wire_ = wire;
     step_ = step;
     mean_ = mean;
   }
@@ -29,6 +31,7 @@ class lent_gradient : public gradient_source {
     return at_ == nullptr ? std::span<const float>() : std::span(at_, values_);
   }
   [[nodiscard]] std::optional<optimizer_step> step() const override { return step_; }
+  [[nodiscard]] wire_format wire() const override { return wire_; }
   [[nodiscard]] std::span<float> mean() const override {
     return mean_ == nullptr ? std::span<float>() : std::span(mean_, values_);
   }
@@ -39,6 +42,7 @@ class lent_gradient : public gradient_source {
  private:
   std::optional<optimizer_step> step_;
   const float* at_ = nullptr;
+  wire_format wire_ = wire_format::float32;
   float* mean_ = nullptr;
   const float* base_ = nullptr;
   std::size_t values_;

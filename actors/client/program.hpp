@@ -124,6 +124,9 @@ struct program {
   by_id<parameter_id, std::shared_ptr<lent_gradient>> lent;
   fresh_board fresh;
   optimizer_rule optimizer = optimizer_rule::none;  ///< whose steps the shards make
+  /// Of its gradients: what it asks for, empty where it takes worker 0's; what worker 0 says, known when version 0 is here.
+  std::optional<wire_format> wanted_wire;
+  wire_format wire = wire_format::float32;
   /// By parameter, then array of state: what the optimizer has from before the run. Read before version 0 is here.
   by_id<parameter_id, std::vector<const float*>> first_state;
   /// By parameter: updates, those from before the run included; clocks in which nobody had a gradient are none.

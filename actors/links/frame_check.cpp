@@ -17,9 +17,18 @@ wire_format format_of_chunk(chunk_id id, const link_limits& limits) {
   return limits.chunk_formats.contains(id) ? limits.chunk_formats[id] : wire_format::float32;
 }
 
+/// What a frame says of its own values; float32: it says nothing.
+template <class F>
+wire_format named_format(const F& f) {
+  if constexpr (requires { f.step.wire; }) return f.step.wire;
+  if constexpr (requires { f.format; }) return f.format;
+  return wire_format::float32;
+}
+
 /// Only gradients and updates are ever reduced.
 template <class F>
 wire_format format_of_values(const F& f, const link_limits& limits) {
+  if (const auto named = named_format(f); named != wire_format::float32) return named;
   if constexpr (std::is_same_v<F, frames::push_gradient>) return format_of_chunk(f.chunk, limits);
   if constexpr (std::is_same_v<F, frames::fresh_parameters>) return format_of(f, limits);
   return wire_format::float32;
@@ -57,6 +66,9 @@ void check_chunk(const decoded_header& h, const F& f, const link_limits& limits)
                                 : "at most " + std::to_string(chunks - 1));
   }
   const auto values = limits.chunk_values[f.chunk];
+  if (const auto named = named_format(f); named != wire_format::float32 && !limits.names_formats)
+    throw bad_frame(kind, "format of chunk " + chunk(), std::to_string(static_cast<int>(named)),
+                    "0, as the view says it");
   if constexpr (requires { f.nothing; })
     if (f.nothing) return check_nothing(h, limits);
   if constexpr (std::is_same_v<F, frames::install_history>) {
@@ -179,6 +191,7 @@ void check_values(const decoded_header&, const frames::worker_report& f,
 }  // namespace
 
 wire_format format_of(const frames::fresh_parameters& f, const link_limits& limits) {
+  if (f.format != wire_format::float32) return f.format;
   return value(f.version) > limits.first_version ? format_of_chunk(f.chunk, limits)
                                                  : wire_format::float32;
 }

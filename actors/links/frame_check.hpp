@@ -27,6 +27,8 @@ struct link_limits {
   bool clips = false;               ///< the run has clip_gradients
   /// Programs compute the gradients: a clock may have none of a parameter.
   bool may_say_nothing = false;
+  /// They make the steps, too: each clock's gradients, and their means, name their format.
+  bool names_formats = false;
   bool watches = false;               ///< this node shows the run: it reads `report` frames
   std::vector<std::uint64_t> shared;  ///< bytes, by index; empty: this node takes no shared_state
   by_id<layer_id, factor_shape> factors;  ///< of one node; rows 0 where it sends none

@@ -38,6 +38,9 @@ class landing {
   virtual std::span<std::byte> place(chunk_id chunk, version_id version) = 0;
   /// A reduced format: adds the received changes to the version before `version`. The receiver then tells chunk_landed.
   virtual void add_changes(chunk_id, version_id, std::span<const std::byte>) {}
+  /// A mean of programs' gradients in a reduced format, which the frame names: writes it to the place for `version`. The receiver then tells
+  /// chunk_landed.
+  virtual void take_rounded(chunk_id, version_id, wire_format, std::span<const std::byte>) {}
   /// The place for the values of a frame of factors; the receiver then tells factors_landed. Empty: this node
   /// takes none.
   virtual std::span<std::byte> place_factors(worker_id, const frames::factors&) { return {}; }

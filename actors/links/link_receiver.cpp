@@ -261,7 +261,9 @@ void link_receiver::deliver(open_frame f) {
             tell(to.shard_squares, squares_arrived{from, s.clock, std::move(values)}, bytes);
           },
           [&](const frames::fresh_parameters& p) {
-            if (!p.nothing && format_of(p, f.binding->limits) != wire_format::float32)
+            if (!p.nothing && p.format != wire_format::float32)
+              f.binding->landing->take_rounded(p.chunk, p.version, p.format, values.bytes);
+            else if (!p.nothing && format_of(p, f.binding->limits) != wire_format::float32)
               f.binding->landing->add_changes(p.chunk, p.version, values.bytes);
             if (to.gather)
               tell(to.gather(p.chunk), chunk_landed{p.chunk, p.version, p.nothing}, bytes);

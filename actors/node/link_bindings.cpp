@@ -51,6 +51,7 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
   out.first_version = c.run.first_clock;
   // A program trains for as long as it likes.
   out.may_say_nothing = !c.run.declared.empty();
+  out.names_formats = out.may_say_nothing && c.run.optimizer == optimizer_rule::none;
   out.end_clock = out.may_say_nothing ? std::numeric_limits<std::uint64_t>::max() - 1
                                       : static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
   out.clips = solver.clip_gradients() >= 0;
@@ -98,6 +99,14 @@ store_landing::shared_places shared_places_of(const binding_context& c) {
   };
 }
 
+/// Where programs' steps begin that this node's peers make.
+by_id<parameter_id, std::shared_ptr<const gradient_source>> bases_of(const binding_context& c) {
+  if (c.around == nullptr || c.run.optimizer == optimizer_rule::none) return {};
+  using source = std::shared_ptr<const gradient_source>;
+  return by_id<parameter_id, source>(
+      std::vector<source>(c.around->lent.begin(), c.around->lent.end()));
+}
+
 peer_window_setup window_of(seat_id peer, const binding_context& c) {
   peer_window_setup out{c.view.self(),    c.view.worker_of(peer), clock_id{c.run.first_clock}, {},
                         c.compiled.store, c.parameters.factors(), staleness_of(c.run)};
@@ -127,7 +136,7 @@ std::shared_ptr<const link_binding> binding_to(seat_id peer, const binding_conte
   b->limits = limits_of(b->worker, c);
   b->routes = routes_of(c);
   b->landing = std::make_shared<store_landing>(c.compiled.store, c.parameters.factors(),
-                                               shared_places_of(c));
+                                               shared_places_of(c), bases_of(c));
   b->gate = std::make_shared<peer_window>(window_of(peer, c));
   b->may_be_lost = c.run.survive > 0;
   b->goes_back = !c.view.lost.empty();

@@ -3,6 +3,7 @@
 #include "actors/core/logic_bug.hpp"
 #include "models/device/wire_format.hpp"
 
+#include <bit>
 #include <string>
 
 namespace poseidon {
@@ -19,11 +20,19 @@ rule_step step_of(const frames::summed_gradient& sum) {
 }
 
 void land_rounded(parameter_store& store, chunk_id id, std::uint64_t before,
-                  std::span<const float> exact, std::span<std::byte> step) {
+                  std::span<const float> values, std::span<const float> exact,
+                  std::span<std::byte> step) {
   const auto format = store.cut().chunks[id].format;
-  const auto values = store.at(id, before);
   encode_change(format, exact, values, step);
   add_decoded(format, step, values, store.at(id, before + 1));
+}
+
+void take_over(std::span<const float> values, std::span<const float> before,
+               std::span<float> exact) {
+  if (values.data() == before.data()) return;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    if (std::bit_cast<std::uint32_t>(values[i]) != std::bit_cast<std::uint32_t>(before[i]))
+      exact[i] = values[i];
 }
 
 std::span<const float> base_of(parameter_store& store, chunk_id id, std::uint64_t before,

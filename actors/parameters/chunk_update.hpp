@@ -24,9 +24,14 @@ namespace poseidon {
 [[nodiscard]] rule_step step_of(const frames::summed_gradient& sum);
 
 /// Where a chunk has a reduced format, the values that nodes have follow the exact ones, on its owner and keepers, in rounded steps: writes
-/// version `before` + 1 of the chunk to the store, and the step that leads there to `step`, as it travels.
+/// version `before` + 1 of the chunk to the store, and the step that leads there from `values`, which the nodes have, to `step`, as it travels.
 void land_rounded(parameter_store& store, chunk_id id, std::uint64_t before,
-                  std::span<const float> exact, std::span<std::byte> step);
+                  std::span<const float> values, std::span<const float> exact,
+                  std::span<std::byte> step);
+
+/// A program may have written to its values since the version before, which lies at `before`: what it wrote is exact.
+void take_over(std::span<const float> values, std::span<const float> before,
+               std::span<float> exact);
 
 /// Where an update of a chunk by a program's optimizer begins: at the values that the program says, or at the store's version `before`.
 [[nodiscard]] std::span<const float> base_of(parameter_store& store, chunk_id id,

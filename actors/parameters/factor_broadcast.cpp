@@ -57,7 +57,7 @@ void factor_broadcast::on(const backward_done& m) {
   if (++packed > setup_.passes)
     throw logic_bug("passes of a clock whose factors are packed", packed, setup_.passes);
   if (packed < setup_.passes) return;
-  if (setup_.lent != nullptr) compare(m.pass.clock, setup_.self, mark_of(setup_.lent->step()));
+  if (setup_.lent != nullptr) compare(m.pass.clock, setup_.self, mark_of(*setup_.lent));
   if (gate_.admits(m.pass.clock)) give(m.pass.clock);
 }
 
@@ -92,7 +92,7 @@ void factor_broadcast::send(clock_id clock) {
   const auto place = place_of(setup_.places.get(), setup_.layer);
   const auto priority = forward_order(value(clock) + 1, place);
   setup_.factors->set_sent(clock_id{value(clock) + 1});
-  const auto step = setup_.lent == nullptr ? step_mark{} : mark_of(setup_.lent->step());
+  const auto step = setup_.lent == nullptr ? step_mark{} : mark_of(*setup_.lent);
   std::size_t first = 0;
   do {  // factors of no rows are one frame without values
     const auto piece = setup_.factors->piece(clock, setup_.self, shape.rows, first);

@@ -2,11 +2,17 @@
 
 #include "actors/core/logic_bug.hpp"
 #include "actors/parameters/send_order.hpp"
+#include "messages/float_payload.hpp"
+
+#include <limits>
 
 namespace poseidon {
 
 gradient_push::gradient_push(actor_context context, gradient_push_setup setup)
-    : actor(context), setup_(std::move(setup)), gate_(setup_.of_side_branch, setup_.staleness) {
+    : actor(context),
+      setup_(std::move(setup)),
+      gate_(setup_.of_side_branch, setup_.staleness),
+      pool_(std::numeric_limits<std::size_t>::max()) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) learned_chunks_ += cut.by_parameter[p].size();
   for (const auto p : setup_.frozen) frozen_chunks_ += cut.by_parameter[p].size();
@@ -32,8 +38,21 @@ void gradient_push::on(const parameters_whole& m) {
 
 /// The i-th parameter's gradient in its wire format; without values where it stays on a device.
 payload gradient_push::whole(clock_id clock, std::size_t i) {
-  if (setup_.encoder && setup_.encoder->reduces(i)) return setup_.encoder->take(i);
-  return {setup_.gradient, std::as_bytes(setup_.gradient->total(value(clock), i))};
+  const auto reduces = setup_.encoder && setup_.encoder->reduces(i);
+  if (reduces && !setup_.of_program) return setup_.encoder->take(i);
+  const auto total = setup_.gradient->total(value(clock), i);
+  if (!reduces || total.empty()) return {setup_.gradient, std::as_bytes(total)};
+  setup_.encoder->encode(i, total);
+  return setup_.encoder->take(i);
+}
+
+/// A program's values in the format that its clock has.
+payload gradient_push::rounded(wire_format format, const payload& values) {
+  if (format == wire_format::float32 || values.bytes.empty()) return values;
+  const auto exact = floats(values);
+  auto buffer = pool_.take(width(format) * exact.size());
+  encode_cast(format, exact, buffer.bytes);
+  return {std::move(buffer.owner), buffer.bytes};
 }
 
 void gradient_push::push(clock_id clock) {
@@ -41,7 +60,7 @@ void gradient_push::push(clock_id clock) {
   pushed_at_ns_[value(clock)] = now;
   setup_.overlap->began(now);
   const auto& cut = setup_.store->cut();
-  const auto step = mark_of(setup_.gradient->step());
+  const auto step = mark_of(*setup_.gradient);
   for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
     const auto gradient = whole(clock, i);
     const auto& chunks = cut.by_parameter[setup_.parameters[i]];
@@ -51,6 +70,7 @@ void gradient_push::push(clock_id clock) {
       auto values = gradient;
       if (!values.bytes.empty())
         values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
+      values = rounded(step.wire, values);
       if (c.owner == setup_.self)
         tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, clock, values, step},
              values.bytes.size());

@@ -32,6 +32,7 @@
 #include "actors/parameters/whole_gate.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
+#include "messages/wire/buffer_pool.hpp"
 
 #include <map>
 #include <memory>
@@ -55,7 +56,8 @@ struct gradient_push_setup {
   std::shared_ptr<const gradient_source> gradient;
   std::shared_ptr<const forward_places> places;        ///< null: its own number
   std::shared_ptr<const chunk_magnitudes> magnitudes;  ///< null: chunks go in forward order
-  std::shared_ptr<gradient_encoder> encoder;           ///< null: all parts travel as float32
+  std::shared_ptr<gradient_encoder> encoder;           ///< null: the view reduces none of the parts
+  bool of_program = false;                             ///< the gradient: nobody has encoded it
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<overlap_meter> overlap;
   std::vector<trace_lane*> trace;  ///< one for each of the s + 1 clocks that can overlap, or none
@@ -89,12 +91,14 @@ class gradient_push : public actor<gradient_push> {
  private:
   void push(clock_id clock);
   [[nodiscard]] payload whole(clock_id clock, std::size_t i);
+  [[nodiscard]] payload rounded(wire_format format, const payload& values);
   void publish(std::uint64_t version, bool nothing);
   [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 
   gradient_push_setup setup_;
   until_end<connect_gradient_push> neighbours_{this};
   whole_gate gate_;
+  buffer_pool pool_;  // for a program's gradients that are rounded
   std::size_t learned_chunks_ = 0, frozen_chunks_ = 0;
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> done_;  // by clock, micro-batch
   bool installed_ = false;

@@ -131,7 +131,9 @@ std::shared_ptr<gradient_encoder> parameter_graph::encoder_of(const learned_grou
   std::vector<gradient_encoder::part> parts;
   bool reduced = false;
   for (const auto p : group.learned) {
-    parts.push_back({format_of(setup_.wire, p), setup_.gradients.front()[p].size()});
+    const auto values = setup_.gradients.empty() ? setup_.store->values(p, 0).size()
+                                                 : setup_.gradients.front()[p].size();
+    parts.push_back({format_of(setup_.wire, p), values});
     reduced = reduced || parts.back().format != wire_format::float32;
   }
   return reduced ? std::make_shared<gradient_encoder>(parts) : nullptr;
@@ -140,7 +142,10 @@ std::shared_ptr<gradient_encoder> parameter_graph::encoder_of(const learned_grou
 /// `lent`: where the gradient comes from; null: the replicas compute it.
 void parameter_graph::spawn_push(group_actors& g,
                                  const std::shared_ptr<const gradient_source>& lent) {
-  if (lent == nullptr) make_sum(g);
+  if (lent == nullptr)
+    make_sum(g);
+  else if (setup_.optimizer != optimizer_rule::none)
+    g.encoder = encoder_of(g.group);
   gradient_push_setup s;
   s.layer = g.group.first;
   s.name = spawner_.keep(g.group.name);
@@ -156,6 +161,7 @@ void parameter_graph::spawn_push(group_actors& g,
   s.places = setup_.places;
   s.magnitudes = g.magnitudes;
   s.encoder = g.encoder;
+  s.of_program = lent != nullptr;
   s.store = setup_.store;
   s.overlap = setup_.overlap;
   const auto name = exchange_name("gradient_push", g.group.name);

@@ -104,7 +104,7 @@ void server_shard::apply_if_complete(chunk_id id) {
     }
     auto summed = sum(id, *gradients);
     if (clip_ && setup_.learned[c.parameter]) return hold(o, std::move(summed));
-    apply(id, o, summed, 1);
+    apply(id, o, summed, 1, gradients->wire);
   }
 }
 
@@ -118,7 +118,8 @@ payload server_shard::sum(chunk_id id, const worker_gradients::of_clock& gradien
     to = {reinterpret_cast<float*>(buffer.bytes.data()), c.count};
     owner = std::move(buffer.owner);
   }
-  return {std::move(owner), std::as_bytes(sum_of(gradients, c.format, *setup_.arithmetic, to))};
+  const auto format = gradients.wire != wire_format::float32 ? gradients.wire : c.format;
+  return {std::move(owner), std::as_bytes(sum_of(gradients, format, *setup_.arithmetic, to))};
 }
 
 // -- clip_gradients -------------------------------------------------------------------------------------
@@ -168,7 +169,9 @@ void server_shard::apply_held() {
 
 // -- updates --------------------------------------------------------------------------------------------
 
-void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor) {
+/// `wire`: the format of a program's mean.
+void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor,
+                         wire_format wire) {
   const auto begin = setup_.trace != nullptr ? now_ns() : 0;
   const auto& c = setup_.store->cut().chunks[id];
   const auto& p = setup_.parameters[c.parameter];
@@ -190,12 +193,15 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
                               history_.to_update(id, o.version), c.keepers > 0 ? &made : nullptr);
   else if (setup_.optimizer != optimizer_rule::none) {
     const auto& lent = *setup_.lent[c.parameter];
+    const auto base = base_of(*setup_.store, id, o.version, lent);
+    if (reduced) take_over(base, setup_.store->at(id, o.version), o.exact);
     setup_.arithmetic->step(setup_.optimizer, lent.step().value(), setup_.scale, summed,
-                            base_of(*setup_.store, id, o.version, lent), fresh,
-                            history_.to_update(id, o.version));
+                            reduced ? values : base, fresh, history_.to_update(id, o.version));
   } else
     setup_.arithmetic->scale(setup_.scale, summed, fresh);
-  const auto sent = reduced ? land_rounded(id, o) : payload{setup_.store, std::as_bytes(fresh)};
+  const auto sent = reduced                        ? land_rounded(id, o)
+                    : wire != wire_format::float32 ? rounded(wire, fresh)
+                                                   : payload{setup_.store, std::as_bytes(fresh)};
   ++o.version;
   const auto priority =
       setup_.by_magnitude
@@ -203,16 +209,16 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
           : priority_of(id, o);
   setup_.store->set_applied(id, o.version);
   record_update(setup_.trace, setup_.names[c.parameter], begin, o.version, id, c.count);
-  if (c.keepers == 0) return broadcast(id, o, sent, priority);
+  if (c.keepers == 0) return broadcast(id, o, sent, priority, wire);
   const auto kept = frame_to_keepers(id, step, made, sum, priority);
-  broadcast(id, o, sent, priority, &kept);
+  broadcast(id, o, sent, priority, wire, &kept);
 }
 
 /// No worker has a gradient of it: there is nothing to send but this.
 void server_shard::apply_nothing(chunk_id id, owned& o) {
   ++o.version;
   setup_.store->set_applied(id, o.version);
-  broadcast(id, o, {}, priority_of(id, o));
+  broadcast(id, o, {}, priority_of(id, o), wire_format::float32);
 }
 
 std::uint64_t server_shard::priority_of(chunk_id id, const owned& o) const {
@@ -242,18 +248,30 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
 /// Takes this node's own copy a rounded step towards the exact values, and returns that step.
 payload server_shard::land_rounded(chunk_id id, const owned& o) {
   auto step = pool_.take(width(setup_.store->cut().chunks[id].format) * o.exact.size());
-  poseidon::land_rounded(*setup_.store, id, o.version, o.exact, step.bytes);
+  const auto& c = setup_.store->cut().chunks[id];
+  const auto from = setup_.lent.size() == 0
+                        ? std::span<const float>(setup_.store->at(id, o.version))
+                        : base_of(*setup_.store, id, o.version, *setup_.lent[c.parameter]);
+  poseidon::land_rounded(*setup_.store, id, o.version, from, o.exact, step.bytes);
   return {std::move(step.owner), step.bytes};
 }
 
-/// `kept`: what keepers get in place of the values.
+/// A program's mean as all nodes get it, this one included: without memory of what rounding takes, as it is this clock's alone.
+payload server_shard::rounded(wire_format format, std::span<float> mean) {
+  auto out = pool_.take(width(format) * mean.size());
+  encode_cast(format, mean, out.bytes);
+  decode(format, out.bytes, mean);
+  return {std::move(out.owner), out.bytes};
+}
+
+/// `format`: of the values, if they are a program's. `kept`: what keepers get in place of them.
 void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
-                             std::uint64_t priority, const send_frame* kept) {
+                             std::uint64_t priority, wire_format format, const send_frame* kept) {
   const auto& cut = setup_.store->cut();
   const auto& c = cut.chunks[id];
   const auto version = version_id{o.version};
   const bool nothing = fresh.bytes.empty();
-  const send_frame values{frames::fresh_parameters{id, version, nothing}, fresh, priority};
+  const send_frame values{frames::fresh_parameters{id, version, nothing, format}, fresh, priority};
   const auto& links = neighbours_->links;
   for (std::size_t w = 0; w < links.size(); ++w) {
     const auto& sent = kept != nullptr && is_keeper(cut, id, as_id<worker_id>(w)) ? *kept : values;

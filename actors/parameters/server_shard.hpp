@@ -7,7 +7,8 @@
 // summed chunks wait until the squares of every shard are known (gradient_clip.hpp).
 //
 // Where --wire reduces a chunk's format, gradients arrive rounded, and the shard sends the rounded difference between
-// its exact values and those that all nodes have: error feedback in both directions.
+// its exact values and those that all nodes have: error feedback in both directions. Where a version is the mean of programs' gradients
+// and these have come rounded, the mean goes back in their format, and nothing of it is kept.
 //
 // In a single-worker run on a GPU the device makes updates: gradients come without values, the shard issues the update,
 // and solver state is copied to the host only when it is read.
@@ -126,12 +127,14 @@ class server_shard : public actor<server_shard> {
   [[nodiscard]] payload sum(chunk_id id, const worker_gradients::of_clock& gradients);
   void hold(owned& o, payload sum);
   void apply_held();
-  void apply(chunk_id id, owned& o, const payload& sum, float factor);
+  void apply(chunk_id id, owned& o, const payload& sum, float factor,
+             wire_format wire = wire_format::float32);
   void apply_nothing(chunk_id id, owned& o);
   void apply_on_device(chunk_id id, owned& o);
   payload land_rounded(chunk_id id, const owned& o);
+  payload rounded(wire_format format, std::span<float> mean);
   void broadcast(chunk_id id, const owned& o, const payload& fresh, std::uint64_t priority,
-                 const send_frame* kept = nullptr);
+                 wire_format format, const send_frame* kept = nullptr);
   [[nodiscard]] std::uint64_t priority_of(chunk_id id, const owned& o) const;
   [[nodiscard]] version_id history_version(chunk_id id, version_id wanted) const;
   void give_history(const std::optional<worker_id>& to, version_id wanted);

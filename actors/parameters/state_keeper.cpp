@@ -72,7 +72,7 @@ void state_keeper::apply(chunk_id id, kept& k, const sum_arrived& m) {
   compare(id, made.value(), m.of);
   if (reduced) {
     step_.resize(width(c.format) * c.count);
-    land_rounded(*setup_.store, id, k.version, k.exact, step_);
+    land_rounded(*setup_.store, id, k.version, setup_.store->at(id, k.version), k.exact, step_);
   }
   ++k.version;
   setup_.store->set_applied(id, k.version);

@@ -32,22 +32,22 @@ std::optional<worker_gradients::of_clock> worker_gradients::take(std::uint64_t c
   if (it == waiting_.end()) return std::nullopt;
   const auto& there = it->second.arrived;
   if (std::find(there.begin(), there.end(), false) != there.end()) return std::nullopt;
-  auto gradients = std::move(it->second.values);
+  of_clock gradients{std::move(it->second.values), it->second.step.second.wire};
   waiting_.erase(it);
   return gradients;
 }
 
 bool is_nothing(const worker_gradients::of_clock& gradients) {
-  return std::all_of(gradients.begin(), gradients.end(),
+  return std::all_of(gradients.values.begin(), gradients.values.end(),
                      [](const payload& p) { return p.bytes.empty(); });
 }
 
 std::span<const float> sum_of(const worker_gradients::of_clock& gradients, wire_format format,
                               const host_arithmetic& arithmetic, std::span<float> scratch) {
   const bool reduced = format != wire_format::float32;
-  if (gradients.size() == 1 && !reduced) return floats(gradients.front());
+  if (gradients.values.size() == 1 && !reduced) return floats(gradients.values.front());
   bool first = true;
-  for (const auto& of_worker : gradients) {
+  for (const auto& of_worker : gradients.values) {
     if (of_worker.bytes.empty()) continue;
     if (first)
       decode(format, of_worker.bytes, scratch);

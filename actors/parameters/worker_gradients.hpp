@@ -20,7 +20,10 @@ namespace poseidon {
 
 class worker_gradients {
  public:
-  using of_clock = by_id<worker_id, payload>;
+  struct of_clock {
+    by_id<worker_id, payload> values;
+    wire_format wire = wire_format::float32;  ///< step_mark::wire of all of them
+  };
 
   /// `workers`: of the run.
   /// Errors   logic_bug: a second gradient of one worker for one clock.
@@ -33,7 +36,7 @@ class worker_gradients {
 
  private:
   struct arriving {
-    of_clock values;  // empty ones, too
+    by_id<worker_id, payload> values;  // empty ones, too
     by_id<worker_id, bool> arrived;
     std::pair<worker_id, step_mark> step;  // of the first that has arrived
   };

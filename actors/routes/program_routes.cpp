@@ -8,10 +8,11 @@ namespace poseidon {
 
 namespace {
 
-route_load load_of(const declared_parameter& p, const parameter_load& measured,
-                   std::uint32_t rows) {
+route_load load_of(const declared_parameter& p, const parameter_load& measured, std::uint32_t rows,
+                   wire_format format) {
   route_load out;
   out.name = p.name;
+  out.value_bytes = width(format);
   out.values = static_cast<double>(count(p.shape));
   out.measured = {measured.backward_s, rows > 0 ? measured.product_s : 0};
   if (rows > 0)
@@ -46,7 +47,7 @@ program_plan plan_program(const route_request& request, const factors_offered& o
   plan.parameters = offered.order;
   for (const auto p : plan.parameters)
     plan.loads.push_back(load_of(request.run.declared[value(p)], offered.loads.at(value(p)),
-                                 offered.rows.at(value(p))));
+                                 offered.rows.at(value(p)), request.wire.all));
   plan.chosen.resize(plan.loads.size());
   if (request.option.what == route_option::kind::factors) {
     for (std::size_t l = 0; l < plan.loads.size(); ++l)

@@ -1,6 +1,7 @@
 #include "actors/routes/protocol_selector.hpp"
 
 #include "actors/run/train_net.hpp"
+#include "models/net/declared_net.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -56,6 +57,10 @@ void protocol_selector::plan_program(routes_chosen& answer) const {
   const bool choice = setup_.option.what == route_option::kind::automatic;
   answer.needs_rate = choice && setup_.link_mbit_s <= 0;
   answer.follow_links = follows_links(choice);
+  answer.wire = formats_of(declared_net(setup_.run.declared, {}), setup_.wire);
+  if (!answer.wire.empty())
+    answer.notes.push_back("gradients and what comes back for them travel as " +
+                           std::string(to_string(setup_.wire.all)) + ", rounded");
 }
 
 void protocol_selector::on(const choose_by_offers& m) {

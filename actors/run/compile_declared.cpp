@@ -1,5 +1,7 @@
 #include "actors/run/compile_declared.hpp"
 
+#include "models/plan/wire_choice.hpp"
+
 #include <string>
 #include <utility>
 
@@ -38,6 +40,11 @@ std::unique_ptr<compiled_run> compile_declared(const run_definition& run, const 
   const auto& n = out->train.graph;
   out->by_factors = factor_layers(n, run.routes);
   auto cut = make_partition(n, run.workers, run.routes);
+  if (!run.wire.empty() && run.wire.size() != run.declared.size())
+    throw spec_error("worker 0 gives " + std::to_string(run.wire.size()) + " wire formats for " +
+                     std::to_string(run.declared.size()) + " parameters.");
+  // Means travel as their frames say, from clock to clock.
+  if (run.optimizer != optimizer_rule::none) set_formats(cut, on_the_server(run.wire, run.routes));
   out->store = before != nullptr
                    ? std::make_shared<parameter_store>(*before, std::move(cut))
                    : std::make_shared<parameter_store>(n.parameters, std::move(cut), run.workers, 0,

@@ -10,6 +10,7 @@
 #include "models/plan/routes.hpp"
 #include "models/solver/solver_file.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -53,6 +54,13 @@ struct run_definition {
 /// The rule by which the nodes make updates; empty: programs have declared the parameters (run_definition::optimizer).
 [[nodiscard]] inline std::optional<solver_rule> rule_of(const run_definition& run) {
   return run.declared.empty() ? std::optional(rule_of(run.solver.spec)) : std::nullopt;
+}
+
+/// Of programs' gradients, in their first clock.
+[[nodiscard]] inline wire_format wire_of_programs(const run_definition& run) {
+  const auto reduced = std::find_if(run.wire.begin(), run.wire.end(),
+                                    [](wire_format f) { return f != wire_format::float32; });
+  return reduced == run.wire.end() ? wire_format::float32 : *reduced;
 }
 
 /// Arrays of solver state that the nodes keep for each parameter.

@@ -44,6 +44,12 @@ route_option routes(const std::string& name, const std::string& value) {
   return parse_routes(value);
 }
 
+wire_format wire(const std::string& name, const std::string& value) {
+  const auto format = wire_format_of(value);
+  if (!format) refuse(name, value, "float32, float16 or bfloat16");
+  return *format;
+}
+
 /// The options of the program, and what is read when all of them are known.
 struct told : options {
   tls_files tls_paths;
@@ -65,6 +71,7 @@ const std::map<std::string, setter>& setters() {
       {"progress-limit", [](auto& o, auto& n, auto& v) { o.progress_limit = seconds(n, v); }},
       {"link-mbit", [](auto& o, auto& n, auto& v) { o.link_mbit_s = number(n, v, 0); }},
       {"routes", [](auto& o, auto& n, auto& v) { o.routes = routes(n, v); }},
+      {"wire", [](auto& o, auto& n, auto& v) { o.wire = wire(n, v); }},
       {"replay-gflops", [](auto& o, auto& n, auto& v) { o.replay_gflops = number(n, v, 0); }},
       {"trace", [](auto& o, auto&, auto& v) { o.trace = v; }},
       {"graph", [](auto& o, auto&, auto& v) { o.graph = v; }},

@@ -2,6 +2,7 @@
 #pragma once
 #include "messages/wire/host_port.hpp"
 #include "messages/wire/tls_context.hpp"
+#include "models/device/wire_format.hpp"
 #include "models/plan/routes.hpp"
 
 #include <chrono>
@@ -25,6 +26,7 @@ struct options {
   std::chrono::milliseconds progress_limit{std::chrono::minutes{30}};
   double link_mbit_s = 0;
   route_option routes;  ///< none from a file
+  std::optional<wire_format> wire;
   /// For benchmarks in which other layers sleep, too: making a gradient from factors takes as long as on a device of that
   /// rate, and makes no values. 0: it is made.
   double replay_gflops = 0;

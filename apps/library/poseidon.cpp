@@ -1,3 +1,4 @@
+// apps/library/poseidon.cpp - the functions of poseidon.h over a session. Long because the whole interface is in one place.
 #include "apps/library/poseidon.h"
 
 #include "apps/library/session.hpp"
@@ -275,6 +276,15 @@ int poseidon_order(poseidon_run* p, const uint32_t* places) {
     if (places == nullptr) throw session_error("poseidon_order was given no places");
     s.order(places);
     return 0;
+  });
+}
+
+int poseidon_wire(poseidon_run* p, int format) {
+  return called(p, [&](session& s) {
+    if (format < POSEIDON_FLOAT32 || format > POSEIDON_BFLOAT16)
+      throw session_error("the wire format is " + std::to_string(format) +
+                          ", expected POSEIDON_FLOAT32, POSEIDON_FLOAT16 or POSEIDON_BFLOAT16");
+    return static_cast<int>(s.wire(static_cast<poseidon::wire_format>(format)));
   });
 }
 

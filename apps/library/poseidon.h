@@ -52,7 +52,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 6
+#define POSEIDON_ABI 7
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -102,6 +102,7 @@ POSEIDON_API const char* poseidon_version(void);
  *   join=HOST:PORT                   every other worker
  *   token=TEXT or token-file=FILE    the cluster's secret; needed where other machines reach an address of this one
  *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
+ *   wire=float32|float16|bfloat16    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused
  *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
  *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  * Texts of the library name an option as it is written here, "token-file=FILE".
@@ -183,6 +184,21 @@ POSEIDON_API int poseidon_push(poseidon_run*, uint32_t parameter, uint64_t clock
 /* This worker has no gradient of it in this clock: it counts as zeros where another worker has one. Every parameter is
  * pushed, by one of the three, in every clock. */
 POSEIDON_API int poseidon_push_nothing(poseidon_run*, uint32_t parameter, uint64_t clock);
+
+/* How values travel. */
+enum {
+  POSEIDON_FLOAT32 = 0,
+  POSEIDON_FLOAT16 = 1, /* half of the bytes, both ways */
+  POSEIDON_BFLOAT16 = 2 /* the same, with the range of float32 */
+};
+/* Gradients that are pushed from now on travel in this format, and so do their means: each is rounded to the nearest, as a conversion in
+ * the program would, finite values beyond the format's range to infinity. The mean is formed of the rounded gradients in float32 and
+ * rounded once; all workers read the same bits, and nothing is kept for the next clock. Factors, and what is of the kind POSEIDON_GIVEN, are
+ * not rounded; nor is anything where there is one worker. All workers call it before the same clock, or the run ends, with both
+ * values. Until then worker 0's option wire holds. Returns the format that held before, or a negative number. After poseidon_begin, not
+ * while another thread pushes. With poseidon_optimize the option holds for the whole run: gradients leave, and steps come back, rounded,
+ * with what rounding took added to those of the next clock. */
+POSEIDON_API int poseidon_wire(poseidon_run*, int format);
 
 /* What a parameter costs this worker, as it has measured. */
 typedef struct {

@@ -67,6 +67,7 @@ node_setup session::setup() const {
     s.run->declared = program_->declared;
     s.run->optimizer = program_->optimizer;
     s.run->workers = options_.nodes;
+    s.choices.wire.all = options_.wire.value_or(wire_format::float32);
   }
   s.node.compute = make_cpu_device();
   if (options_.replay_gflops > 0) {
@@ -96,6 +97,8 @@ node_setup session::setup() const {
 }
 
 void session::start() {
+  program_->wanted_wire = options_.wire;
+  if (!options_.join) program_->wire = options_.wire.value_or(wire_format::float32);
   auto s = setup();
   prepare(s);
   view_ = s.records.view;
@@ -141,6 +144,7 @@ bool session::begin(seconds limit) {
   });
   workers_ = std::max(1u, workers_.load());
   program_->first_state = {};
+  wire_ = workers_ > 1 ? program_->wire : wire_format::float32;
   program_->calls.note(steady::now());
   phase_ = phase::training;
   return true;
@@ -231,7 +235,7 @@ void session::push(std::size_t parameter, std::uint64_t clock, const float* grad
                           ", in which all workers give its factors (poseidon_route)");
     factors->fill(clock_id{clock}, worker_id{worker()}, {}, {});
   }
-  program_->lent[id]->lend(gradient, step_of(id));
+  program_->lent[id]->lend(gradient, step_of(id), wire_of(id));
   pushed(id, clock, gradient == nullptr ? 0 : sizeof(float) * values_of(parameter));
 }
 
@@ -258,8 +262,26 @@ void session::push_factors(std::size_t parameter, std::uint64_t clock, const flo
     return std::span(from, rows * static_cast<std::size_t>(declared.shape[dim]));
   };
   factors->fill(clock_id{clock}, worker_id{worker()}, values(u, 0), values(v, 1));
-  program_->lent[id]->lend(nullptr, step_of(id), mean);
+  program_->lent[id]->lend(nullptr, step_of(id), wire_of(id), mean);
   pushed(id, clock, values(u, 0).size_bytes() + values(v, 1).size_bytes());
+}
+
+/// What the shards step with has the view's format, and what worker 0 gives has none.
+wire_format session::wire_of(parameter_id parameter) const {
+  const bool mean =
+      program_->optimizer == optimizer_rule::none && !program_->declared[value(parameter)].given;
+  return mean ? wire_.load() : wire_format::float32;
+}
+
+wire_format session::wire(wire_format format) {
+  require_training();
+  if (program_->optimizer != optimizer_rule::none && format != program_->wire)
+    throw session_error("the workers make the optimizer's steps, and values travel as " +
+                        std::string(to_string(program_->wire)) + " in the whole run, not as " +
+                        std::string(to_string(format)) +
+                        ": give worker 0 the option wire=" + std::string(to_string(format)));
+  if (program_->optimizer != optimizer_rule::none) return format;
+  return wire_.exchange(workers() > 1 ? format : wire_format::float32);
 }
 
 // -- routes ---------------------------------------------------------------------------------------------

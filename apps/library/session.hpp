@@ -75,6 +75,8 @@ class session {
   void push(std::size_t parameter, std::uint64_t clock, const float* gradient);
   void push_factors(std::size_t parameter, std::uint64_t clock, const float* u, const float* v,
                     std::size_t rows, float* mean);
+  /// The format of the gradients that are pushed from now on, where their means come back.  Returns  the one until now.
+  wire_format wire(wire_format format);
   /// By parameter.
   void measured(std::vector<parameter_load> loads);
   /// False: the time is over.
@@ -115,6 +117,7 @@ class session {
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] bool all_is_shared(seconds limit);
   void require_giver(parameter_id parameter) const;
+  [[nodiscard]] wire_format wire_of(parameter_id parameter) const;
   void require_training() const;
   [[nodiscard]] std::string why_it_did_not_begin();
   [[nodiscard]] parameter_id id_of(std::size_t parameter) const;
@@ -143,6 +146,7 @@ class session {
   std::unique_ptr<node_host> host_;
   std::atomic<phase> phase_{phase::made};
   std::atomic<std::uint32_t> worker_{0}, workers_{0};
+  std::atomic<wire_format> wire_{wire_format::float32};
   std::vector<std::atomic<std::uint64_t>> next_clock_;  // by parameter
   std::unique_ptr<push_batch> untold_;                  // pushes
   std::vector<std::uint32_t> groups_;                   // by parameter

@@ -159,9 +159,14 @@ std::vector<frames::share> read_shares(std::string_view kind,
   return out;
 }
 
+wire_format format_of(std::string_view kind, std::uint8_t number) {
+  at_most(kind, "wire format", number, wire_formats - 1);
+  return static_cast<wire_format>(number);
+}
+
 /// A frame without it has the empty mark.
-step_mark read(wire::StepMark::Reader r) {
-  return {r.getRate(), r.getDigest()};
+step_mark read(wire::StepMark::Reader r, std::string_view kind) {
+  return {r.getRate(), r.getDigest(), format_of(kind, r.getWire())};
 }
 
 frames::byte_digest read(wire::Digest::Reader r) {
@@ -319,12 +324,12 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::PUSH_GRADIENT: {
       const auto r = frame.getPushGradient();
       return frames::push_gradient{chunk_id{r.getChunk()}, clock_id{r.getClock()}, r.getNothing(),
-                                   read(r.getStep())};
+                                   read(r.getStep(), "push_gradient")};
     }
     case wire::Frame::FRESH_PARAMETERS: {
       const auto r = frame.getFreshParameters();
       return frames::fresh_parameters{chunk_id{r.getChunk()}, version_id{r.getVersion()},
-                                      r.getNothing()};
+                                      r.getNothing(), format_of("fresh_parameters", r.getFormat())};
     }
     case wire::Frame::SUMMED_GRADIENT: {
       const auto r = frame.getSummedGradient();
@@ -367,7 +372,7 @@ frame_header read(wire::Frame::Reader frame) {
     case wire::Frame::FACTORS: {
       const auto r = frame.getFactors();
       return frames::factors{layer_id{r.getLayer()}, clock_id{r.getClock()}, r.getRows(),
-                             r.getFirst(), read(r.getStep())};
+                             r.getFirst(), read(r.getStep(), "factors")};
     }
     case wire::Frame::PROBE:
       return frames::probe{frame.getProbe().getRound(), frame.getProbe().getLast()};

@@ -33,6 +33,7 @@ void write_reason(Builder w, const std::string& text) {
 void write(wire::StepMark::Builder w, const step_mark& m) {
   w.setRate(m.rate);
   w.setDigest(m.digest);
+  w.setWire(static_cast<std::uint8_t>(m.wire));
 }
 
 void write(capnp::List<wire::Member>::Builder w, const std::vector<frames::member>& members) {
@@ -185,13 +186,14 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             w.setChunk(value(f.chunk));
             w.setClock(value(f.clock));
             w.setNothing(f.nothing);
-            if (f.step.digest != 0) write(w.initStep(), f.step);
+            if (f.step != step_mark{}) write(w.initStep(), f.step);
           },
           [&](const frames::fresh_parameters& f) {
             auto w = frame.initFreshParameters();
             w.setChunk(value(f.chunk));
             w.setVersion(value(f.version));
             w.setNothing(f.nothing);
+            w.setFormat(static_cast<std::uint8_t>(f.format));
           },
           [&](const frames::summed_gradient& f) {
             auto w = frame.initSummedGradient();
@@ -249,7 +251,7 @@ void write(wire::Frame::Builder frame, const frame_header& h) {
             w.setClock(value(f.clock));
             w.setRows(f.rows);
             w.setFirst(f.first);
-            if (f.step.digest != 0) write(w.initStep(), f.step);
+            if (f.step != step_mark{}) write(w.initStep(), f.step);
           },
           [&](const frames::probe& f) {
             auto w = frame.initProbe();

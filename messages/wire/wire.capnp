@@ -278,21 +278,22 @@ struct SendRate {
   probed @1 :Bool;            # timed with probes; false: taken from what training sent
 }
 
-# gradient_push to the server_shard that owns the chunk. Payload: all values of the chunk, in its
-# parameter's format (View.wire), summed over the writer's replicas and micro-batches, not averaged. Once per
-# (worker, chunk, clock). In a reduced format they are rounded to the nearest, after what rounding took from the
+# gradient_push to the server_shard that owns the chunk. Payload: all values of the chunk, in the format that step names or, if that is
+# 0, in its parameter's format (View.wire), summed over the writer's replicas and micro-batches, not averaged. Once per
+# (worker, chunk, clock). In a reduced format they are rounded to the nearest; in one of View.wire after what rounding took from the
 # clock before has been added: the sums over all clocks stay those of the unrounded gradients.
 struct PushGradient {
   chunk @0 :UInt32;
   clock @1 :UInt64;
   nothing @2 :Bool;           # the writer has no gradient of it in this clock: no payload. Only where View.parameters is not empty
-  step @3 :StepMark;          # where View.parameters is not empty: how the writer's program steps with it; digest 0: it does not say
+  step @3 :StepMark;          # where View.parameters is not empty: how the writer's program steps with it
 }
 
 # What two workers' steps of one parameter and clock have to have in common.
 struct StepMark {
   rate @0 :Float64;           # the learning rate
-  digest @1 :UInt32;          # of all hyperparameters and the number of the step; not 0
+  digest @1 :UInt32;          # of all hyperparameters and the number of the step; 0: it does not say
+  wire @2 :UInt8;             # the format of the writer's gradients in this clock, numbered as in View.wire; only where View.optimizer is 0
 }
 
 # The first node to each other one before the first clock, where View.shared is not empty. Payload: bytes `first` and following of this
@@ -322,6 +323,7 @@ struct FreshParameters {
   chunk @0 :UInt32;
   version @1 :UInt64;         # updates applied; version c is what clock c computes with at staleness 0
   nothing @2 :Bool;           # no worker had a gradient of it: no payload. Only where View.parameters is not empty
+  format @3 :UInt8;           # numbered as in View.wire: the values themselves, in this format; only where View.optimizer is 0
 }
 
 # A server_shard to each keeper of the chunk, workers owner + 1 to owner + View.survive modulo their number, in place of

@@ -19,11 +19,14 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-constexpr std::array<std::string_view, wire_formats> names{"float32", "float16", "bfloat16"};
-
 constexpr std::uint32_t infinity = 0x7f800000;
 constexpr float largest_half = 65504;
+constexpr float beyond_half = 65520;  // the least that is nearer to the number after the largest
 
+/// What becomes of a finite value that a format has not.
+enum class beyond { largest, infinite };
+
+template <beyond Beyond>
 std::uint16_t half_of(float v) {
   const auto bits = std::bit_cast<std::uint32_t>(v);
   const auto sign = static_cast<std::uint16_t>(bits >> 16 & 0x8000);
@@ -31,6 +34,8 @@ std::uint16_t half_of(float v) {
   const auto with_sign = [sign](std::uint32_t of) { return static_cast<std::uint16_t>(sign | of); };
   if (size > infinity) return with_sign(0x7e00 | (size >> 13 & 0x3ff));
   if (size == infinity) return with_sign(0x7c00);
+  if (Beyond == beyond::infinite && size >= std::bit_cast<std::uint32_t>(beyond_half))
+    return with_sign(0x7c00);
   if (size >= std::bit_cast<std::uint32_t>(largest_half)) return with_sign(0x7bff);
   const auto exponent = size >> 23;
   if (exponent >= 113) return with_sign((size - (112u << 23) + 0xfff + (size >> 13 & 1)) >> 13);
@@ -51,11 +56,12 @@ float of_half(std::uint16_t h) {
 }
 
 /// The upper half of a float32. Without branches, so that loops over it become vector instructions.
+template <beyond Beyond>
 std::uint16_t brain_of(float v) {
   const auto bits = std::bit_cast<std::uint32_t>(v);
   const auto sign = bits & 0x80000000u, size = bits & 0x7fffffffu;
   const auto rounded = (size + 0x7fff + (size >> 16 & 1)) >> 16;
-  const auto finite = std::min(rounded, 0x7f7fu);
+  const auto finite = std::min(rounded, Beyond == beyond::infinite ? 0x7f80u : 0x7f7fu);
   const auto other = size >> 16 | (size > infinity ? 0x40u : 0u);
   return static_cast<std::uint16_t>(sign >> 16 | (size < infinity ? finite : other));
 }
@@ -64,14 +70,16 @@ float of_brain(std::uint16_t b) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(b) << 16);
 }
 
+template <beyond Beyond>
 void to_halves(const float* from, std::uint16_t* to, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = half_of(from[i]);
+  for (std::size_t i = 0; i < n; ++i) to[i] = half_of<Beyond>(from[i]);
 }
 void from_halves(const std::uint16_t* from, float* to, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] = of_half(from[i]);
 }
+template <beyond Beyond>
 void to_brains(const float* from, std::uint16_t* to, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) to[i] = brain_of(from[i]);
+  for (std::size_t i = 0; i < n; ++i) to[i] = brain_of<Beyond>(from[i]);
 }
 void from_brains(const std::uint16_t* from, float* to, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) to[i] = of_brain(from[i]);
@@ -80,6 +88,7 @@ void from_brains(const std::uint16_t* from, float* to, std::size_t n) {
 #if defined(__x86_64__)
 #define POSEIDON_F16C __attribute__((target("avx2,f16c")))
 
+template <beyond Beyond>
 POSEIDON_F16C void to_halves_f16c(const float* from, std::uint16_t* to, std::size_t n) {
   const __m256 no_sign = _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff));
   const __m256 largest = _mm256_set1_ps(largest_half);
@@ -88,14 +97,14 @@ POSEIDON_F16C void to_halves_f16c(const float* from, std::uint16_t* to, std::siz
   for (; i + 8 <= n; i += 8) {
     const __m256 v = _mm256_loadu_ps(from + i);
     const __m256 size = _mm256_and_ps(v, no_sign);
-    const __m256 beyond = _mm256_and_ps(_mm256_cmp_ps(size, largest, _CMP_GT_OQ),
-                                        _mm256_cmp_ps(size, endless, _CMP_LT_OQ));
+    const __m256 outside = _mm256_and_ps(_mm256_cmp_ps(size, largest, _CMP_GT_OQ),
+                                         _mm256_cmp_ps(size, endless, _CMP_LT_OQ));
     const __m256 bound = _mm256_or_ps(largest, _mm256_andnot_ps(no_sign, v));
-    const __m256 in_range = _mm256_blendv_ps(v, bound, beyond);
+    const __m256 in_range = Beyond == beyond::infinite ? v : _mm256_blendv_ps(v, bound, outside);
     const __m128i half = _mm256_cvtps_ph(in_range, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i), half);
   }
-  to_halves(from + i, to + i, n - i);
+  to_halves<Beyond>(from + i, to + i, n - i);
 }
 
 POSEIDON_F16C void from_halves_f16c(const std::uint16_t* from, float* to, std::size_t n) {
@@ -118,17 +127,21 @@ bool has_f16c() {
 
 struct conversion {
   void (*to)(const float*, std::uint16_t*, std::size_t);
+  void (*cast)(const float*, std::uint16_t*, std::size_t);
   void (*from)(const std::uint16_t*, float*, std::size_t);
 };
 
 conversion portable_conversion(wire_format f) {
-  return f == wire_format::float16 ? conversion{to_halves, from_halves}
-                                   : conversion{to_brains, from_brains};
+  using enum beyond;
+  return f == wire_format::float16
+             ? conversion{to_halves<largest>, to_halves<infinite>, from_halves}
+             : conversion{to_brains<largest>, to_brains<infinite>, from_brains};
 }
 
 conversion conversion_of(wire_format f) {
 #if defined(__x86_64__)
-  if (f == wire_format::float16 && has_f16c()) return {to_halves_f16c, from_halves_f16c};
+  if (f == wire_format::float16 && has_f16c())
+    return {to_halves_f16c<beyond::largest>, to_halves_f16c<beyond::infinite>, from_halves_f16c};
 #endif
   return portable_conversion(f);
 }
@@ -156,14 +169,14 @@ void in_blocks(std::size_t n, F&& f) {
   for (std::size_t at = 0; at < n; at += block_size) f(at, std::min(block_size, n - at));
 }
 
-void encode_as(const conversion& c, wire_format f, std::span<const float> values,
-               std::span<std::byte> bytes) {
+void encode_as(void (*to)(const float*, std::uint16_t*, std::size_t), wire_format f,
+               std::span<const float> values, std::span<std::byte> bytes) {
   require_sizes(f, bytes.size(), values.size(), values.size());
   if (values.empty()) return;
   if (f == wire_format::float32)
     std::memcpy(bytes.data(), values.data(), bytes.size());
   else
-    c.to(values.data(), words(bytes), values.size());
+    to(values.data(), words(bytes), values.size());
 }
 
 void decode_as(const conversion& c, wire_format f, std::span<const std::byte> bytes,
@@ -178,18 +191,12 @@ void decode_as(const conversion& c, wire_format f, std::span<const std::byte> by
 
 }  // namespace
 
-std::string_view to_string(wire_format f) {
-  return names.at(static_cast<std::size_t>(f));
-}
-
-std::optional<wire_format> wire_format_of(std::string_view name) {
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) return std::nullopt;
-  return static_cast<wire_format>(found - names.begin());
-}
-
 void encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes) {
-  encode_as(conversion_of(f), f, values, bytes);
+  encode_as(conversion_of(f).to, f, values, bytes);
+}
+
+void encode_cast(wire_format f, std::span<const float> values, std::span<std::byte> bytes) {
+  encode_as(conversion_of(f).cast, f, values, bytes);
 }
 
 void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values) {
@@ -197,7 +204,12 @@ void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> va
 }
 
 void portable::encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes) {
-  encode_as(portable_conversion(f), f, values, bytes);
+  encode_as(portable_conversion(f).to, f, values, bytes);
+}
+
+void portable::encode_cast(wire_format f, std::span<const float> values,
+                           std::span<std::byte> bytes) {
+  encode_as(portable_conversion(f).cast, f, values, bytes);
 }
 
 void portable::decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values) {

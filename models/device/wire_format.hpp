@@ -7,27 +7,13 @@
 // Source   Seide et al., Interspeech 2014; Karimireddy et al., ICML 2019; both directions: Tang et al., ICML 2019.
 #pragma once
 #include "models/indexed.hpp"
+#include "models/value_format.hpp"
 
 #include <cstddef>
-#include <cstdint>
-#include <optional>
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace poseidon {
-
-/// The numbers are those of wire.capnp.
-enum class wire_format : std::uint8_t { float32 = 0, float16 = 1, bfloat16 = 2 };
-inline constexpr std::size_t wire_formats = 3;
-
-[[nodiscard]] std::string_view to_string(wire_format f);
-[[nodiscard]] std::optional<wire_format> wire_format_of(std::string_view name);
-
-/// Bytes of one value.
-[[nodiscard]] constexpr std::size_t width(wire_format f) {
-  return f == wire_format::float32 ? 4 : 2;
-}
 
 /// By parameter of the train net; empty: float32 throughout.
 using parameter_formats = by_id<parameter_id, wire_format>;
@@ -45,6 +31,9 @@ void encode(wire_format f, std::span<const float> values, std::span<std::byte> b
 
 void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values);
 
+/// As encode(), but finite values beyond the format's largest become infinite, as a conversion in a program makes them.
+void encode_cast(wire_format f, std::span<const float> values, std::span<std::byte> bytes);
+
 /// bytes = values + residual, rounded; residual = the rounding error. A value that is not finite leaves no residual.
 void encode_with_feedback(wire_format f, std::span<const float> values, std::span<float> residual,
                           std::span<std::byte> bytes);
@@ -57,9 +46,10 @@ void encode_change(wire_format f, std::span<const float> now, std::span<const fl
 void add_decoded(wire_format f, std::span<const std::byte> bytes, std::span<const float> before,
                  std::span<float> into);
 
-/// encode and decode for processors without F16C, here for the test that compares the two.
+/// The same for processors without F16C, here for the test that compares them.
 namespace portable {
 void encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes);
+void encode_cast(wire_format f, std::span<const float> values, std::span<std::byte> bytes);
 void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values);
 }  // namespace portable
 

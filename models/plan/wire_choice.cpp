@@ -44,7 +44,7 @@ wire_option parse_wire(const std::string& option) {
 
 parameter_formats formats_of(const net& n, const wire_option& option) {
   const auto travels = [&](std::size_t p) {
-    return is_learned(n, p) && !n.parameters[p].average_momentum;
+    return is_learned(n, p) && !n.parameters[p].average_momentum && !n.parameters[p].given;
   };
   parameter_formats formats(n.parameters.size(), wire_format::float32);
   std::vector<std::string> names;

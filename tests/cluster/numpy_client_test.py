@@ -8,6 +8,7 @@ SCRIPT = """
 import numpy as np, sys
 import poseidon.numpy
 
+HALF = len(sys.argv) > 1  # the script's word: float16
 CLOCKS, RATE = 15, np.float32(.05)
 shapes = {"a.weight": (16, 5), "a.bias": (16,), "b.weight": (3, 16), "scale": (), "large": (700001,)}
 
@@ -28,6 +29,9 @@ def gradients(v, clock, worker):
     large = None if clock % 4 == 3 or clock % 4 == 2 and worker == 0 else np.full(700001, clock + worker + .1, np.float32)
     return {"b.weight": e.T @ h, "a.bias": d.sum(0), "a.weight": d.T @ x, "scale": np.array(e.sum(), np.float32), "large": large}
 
+def rounded(g):
+    return g.astype(np.float16).astype(np.float32) if HALF else g
+
 def one_process(workers):
     v = first_values(1)
     for clock in range(CLOCKS):
@@ -35,13 +39,14 @@ def one_process(workers):
         for worker in range(workers):
             for name, g in gradients(v, clock, worker).items():
                 if g is not None:
+                    g = rounded(g)
                     sums[name] = sums[name] + g if name in sums else g
         for name, g in sums.items():
-            v[name] = v[name] - RATE * (g * np.float32(1 / workers))
+            v[name] = v[name] - RATE * rounded(g * np.float32(1 / workers))
     return v
 
 v = first_values(1 if "POSEIDON_JOIN" not in __import__("os").environ else 2)
-with poseidon.numpy.Worker(v) as worker:
+with poseidon.numpy.Worker(v, **({"wire": sys.argv[1]} if HALF else {})) as worker:
     v = {name: worker.first(name) for name in v}
     for clock in range(CLOCKS):
         for name, g in gradients(v, clock, worker.rank).items():
@@ -68,6 +73,12 @@ class NumPy(unittest.TestCase):
                     self.assertEqual(worker.wait(), 0, worker)
                     self.assertTrue(worker.output.endswith("\nequal"), worker.output)
                     self.assertIn('refused: "a.bias" is float32 (3,), expected float32 (16,)', worker.output, worker)
+
+    def test_they_do_where_gradients_are_rounded(self):
+        with programs.Programs() as c:
+            for worker in c.workers(SCRIPT, 3, "float16"):
+                self.assertEqual(worker.wait(), 0, worker)
+                self.assertTrue(worker.output.endswith("\nequal"), worker.output)
 
 
 if __name__ == "__main__":

@@ -177,3 +177,13 @@ TEST_CASE("step_mark: every part of a step is in it, and the line names what dif
         "checkpoint loaded on one worker alone? Load it on all workers, and give them the same "
         "schedule");
 }
+
+TEST_CASE("step_mark: gradients that travel otherwise are named with both formats") {
+  const step_mark half{0, 0, wire_format::float16};
+  CHECK(half != step_mark{});
+  CHECK(
+      difference_of_steps("fc.weight", 3, 1, half, 0, {}) ==
+      "clock 3, \"fc.weight\": worker 1 sends float16, worker 0 float32. Was a communication hook "
+      "registered on one worker alone? Register the same one on all workers, or give worker 0 "
+      "the option wire");
+}

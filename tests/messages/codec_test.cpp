@@ -241,6 +241,11 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(h.slot == 2);
   CHECK(h.version == version_id{3});
   CHECK(there_and_back(frames::push_gradient{chunk_id{12}, clock_id{5}}, 4).clock == clock_id{5});
+  const step_mark half{0, 0, wire_format::float16}, brain{0.5, 7, wire_format::bfloat16};
+  CHECK(there_and_back(frames::push_gradient{{}, {}, false, half}, 4).step == half);
+  CHECK(there_and_back(frames::factors{{}, {}, 1, 0, brain}, 4).step == brain);
+  const frames::fresh_parameters mean{chunk_id{3}, version_id{4}, false, wire_format::bfloat16};
+  CHECK(there_and_back(mean, 4).format == wire_format::bfloat16);
 }
 
 TEST_CASE("codec: payload bytes are not part of the header, whose size does not depend on them") {

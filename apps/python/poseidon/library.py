@@ -9,16 +9,17 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
 
-ABI = 6
+ABI = 7
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 MEAN, GIVEN = 0, 1
+FORMATS = ("float32", "float16", "bfloat16")
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
 
 # The environment's names of the options, without "POSEIDON_".
-OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes",
+OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "wire",
            "replay-gflops", "trace", "graph", "web", "web-token-file")
 
 
@@ -75,6 +76,7 @@ class _Library:
         self.steps = declare(quick, "steps", ctypes.c_int64, run, u32)
         self.push = declare(quick, "push", number, run, u32, u64, address, size)
         self.push_nothing = declare(quick, "push_nothing", number, run, u32, u64)
+        self.wire = declare(quick, "wire", number, run, number)
         self.measured = declare(quick, "measured", number, run, ctypes.POINTER(_Load))
         self.begins = declare(quick, "begin_clock", number, run, u64, ctypes.c_double)
         self.begin_clock = declare(blocking, "begin_clock", number, run, u64, ctypes.c_double)
@@ -293,6 +295,11 @@ class Run:
 
     def push_nothing(self, parameter: int, clock: int) -> None:
         self._checked(self._library.push_nothing(self._run, parameter, clock))
+
+    def wire(self, form: str) -> str:
+        """One of FORMATS, in which gradients that are pushed from now on travel; all workers change it before the same clock. Returns the one
+        before."""
+        return FORMATS[self._checked(self._library.wire(self._run, FORMATS.index(form)))]
 
     def measured(self, loads: Sequence[Tuple[float, float, int]]) -> None:
         """Offers factors. By parameter: seconds of its backward pass; of these, those of the product of its factors; their rows, 0

@@ -49,6 +49,23 @@ std::string refusal_of(frame_header h, std::size_t payload_bytes = 0,
 }
 
 TEST_CASE(
+    "frame_check: only programs' gradients and their means name a format, and have its size") {
+  auto l = limits_of_a_run();
+  const step_mark half{0, 0, wire_format::float16};
+  const frames::push_gradient gradient{chunk_id{0}, clock_id{3}, false, half};
+  const frames::fresh_parameters mean{chunk_id{0}, version_id{4}, false, wire_format::bfloat16};
+  CHECK(refusal_of(gradient, 20, l) ==
+        "push_gradient: format of chunk 0 is 1, expected 0, as the view says it");
+  CHECK(refusal_of(mean, 20, l) ==
+        "fresh_parameters: format of chunk 0 is 2, expected 0, as the view says it");
+  l.names_formats = true;
+  CHECK(refusal_of(gradient, 20, l).empty());
+  CHECK(refusal_of(mean, 20, l).empty());
+  CHECK(refusal_of(gradient, 40, l) == "push_gradient: payload size of chunk 0 is 40, expected 20");
+  CHECK(refusal_of(mean, 40, l) == "fresh_parameters: payload size of chunk 0 is 40, expected 20");
+}
+
+TEST_CASE(
     "frame_check: only where programs compute gradients a clock may have none, without a payload") {
   auto l = limits_of_a_run();
   const frames::push_gradient none{chunk_id{0}, clock_id{3}, true};

@@ -149,6 +149,28 @@ TEST_CASE(
         std::string::npos);
 }
 
+TEST_CASE("link_receiver: a mean in a format that its frame names is written as it is") {
+  end_options o;
+  o.names_formats = true;
+  link_and_puppet t(o);
+  const std::vector<float> values(1000, 1.5f);
+  std::vector<std::byte> brain(2000);
+  encode(wire_format::bfloat16, values, brain);
+  for (const std::uint64_t version : {1u, 2u})
+    t.puppet->write(piece_with_header(
+        frames::fresh_parameters{chunk_id{2}, version_id{version}, false, wire_format::bfloat16},
+        brain, 2000));
+  REQUIRE(t.end.landed->wait_for(2).size() == 2);
+  CHECK(t.end.parameters->at(2) == values);  // not added to what was there
+  const step_mark half{0, 0, wire_format::float16};
+  t.puppet->write(
+      piece_with_header(frames::push_gradient{chunk_id{2}, clock_id{0}, false, half}, brain, 2000));
+  const auto gradients = t.end.gradients->wait_for(1);
+  REQUIRE(gradients.size() == 1);
+  CHECK(gradients[0].step == half);
+  CHECK(gradients[0].values.bytes.size() == 2000);
+}
+
 TEST_CASE("link_receiver: squares reach the shard whole, others end the link") {
   end_options o;
   o.clips = true;

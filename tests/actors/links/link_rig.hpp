@@ -132,6 +132,10 @@ class store : public landing {
     auto& v = values_[value(chunk)];
     add_decoded(wire_format::float16, bytes, v, v);
   }
+  void take_rounded(chunk_id chunk, version_id, wire_format format,
+                    std::span<const std::byte> bytes) override {
+    decode(format, bytes, values_[value(chunk)]);
+  }
   /// For one piece.
   std::span<std::byte> place_factors(worker_id, const frames::factors& f) override {
     factors_.resize(1000);
@@ -187,6 +191,7 @@ struct end_options {
   bool clips = false;
   by_id<layer_id, factor_shape> factors;
   by_id<chunk_id, wire_format> formats;
+  bool names_formats = false;
   std::shared_ptr<frame_gate> gate;
   std::size_t pool_bytes = std::size_t{4} << 30;
   std::optional<link_keys> keys;
@@ -224,6 +229,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.limits.clips = o.clips;
   l.binding.limits.factors = o.factors;
   l.binding.limits.chunk_formats = o.formats;
+  l.binding.limits.names_formats = o.names_formats;
   l.binding.gate = o.gate;
   l.binding.limits.chunk_values.assign(o.chunks, static_cast<std::uint32_t>(o.values));
   l.binding.landing = e.parameters;

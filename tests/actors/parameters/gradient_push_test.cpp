@@ -7,6 +7,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 using namespace poseidon;
 
 namespace {
@@ -27,7 +29,8 @@ struct push_of_two_replicas {
   handle<gradient_push> push;
 
   explicit push_of_two_replicas(wire_format format = wire_format::float32,
-                                bool of_side_branch = false)
+                                bool of_side_branch = false,
+                                const std::shared_ptr<const gradient_source>& lent = nullptr)
       : store(test::one_parameter_store(4, 2, 2, 0, format)) {
     if (format != wire_format::float32)
       encoder = std::make_shared<gradient_encoder>(
@@ -40,6 +43,8 @@ struct push_of_two_replicas {
     s.of_side_branch = of_side_branch;
     s.parameters = {test::only_parameter};
     s.gradient = sum;
+    if (lent != nullptr) s.gradient = lent;
+    s.of_program = lent != nullptr;
     s.encoder = encoder;
     s.store = store;
     push = sim.spawn<gradient_push>("gradient_push fc7", std::move(s));
@@ -121,6 +126,37 @@ TEST_CASE(
   };
   CHECK(half(t.shard.got->front().values) == std::vector<float>{0x1.998p-4f, 22});
   CHECK(half(t.link.got->front().data) == std::vector<float>{33, 2048});
+}
+
+TEST_CASE(
+    "gradient_push: a program's gradient leaves in the format of its clock, and nothing is kept") {
+  struct lent : gradient_source {
+    std::vector<float> values{0.1f, 1e6f, 33, 2049};
+    wire_format format = wire_format::float16;
+    std::span<const float> total(std::uint64_t, std::size_t) const override { return values; }
+    wire_format wire() const override { return format; }
+  };
+  const auto program = std::make_shared<lent>();
+  push_of_two_replicas t(wire_format::float32, false, program);
+  for (const std::uint64_t clock : {3u, 4u}) {
+    for (const unsigned replica : {0u, 1u})
+      t.sim.tell(t.push, backward_done{replica_id{replica}, {clock_id{clock}, 0, 0}});
+    t.sim.settle();
+    const auto& own = t.shard.got->back();
+    CHECK(own.step.wire == wire_format::float16);
+    std::vector<float> values(2);
+    decode(wire_format::float16, own.values.bytes, values);
+    CHECK(values == std::vector<float>{0x1.998p-4f, std::numeric_limits<float>::infinity()});
+    const auto& sent = t.link.got->back();
+    CHECK(std::get<frames::push_gradient>(sent.header).step.wire == wire_format::float16);
+    decode(wire_format::float16, sent.data.bytes, values);
+    CHECK(values == std::vector<float>{33, 2048});
+  }
+  program->format = wire_format::float32;
+  for (const unsigned replica : {0u, 1u})
+    t.sim.tell(t.push, backward_done{replica_id{replica}, {clock_id{5}, 0, 0}});
+  t.sim.settle();
+  CHECK(t.link.got->back().data.bytes.size() == 8);
 }
 
 TEST_CASE("gradient_encoder: what rounding takes from a clock is sent with the next ones") {

@@ -28,8 +28,7 @@ struct program_of_one_step : gradient_source {
 
 struct shard_with_optimizer {
   test::sim sim;
-  std::shared_ptr<parameter_store> store =
-      test::one_parameter_store(3, 3, 1, 0, wire_format::float32);
+  std::shared_ptr<parameter_store> store;
   std::shared_ptr<program_of_one_step> program = std::make_shared<program_of_one_step>();
   test::probe<send_frame> link = sim.listen<send_frame>();
   test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
@@ -37,11 +36,13 @@ struct shard_with_optimizer {
   handle<server_shard> shard;
   std::vector<float> momentum{5, 6, 7};
 
-  explicit shard_with_optimizer(bool given = false) {
+  explicit shard_with_optimizer(bool given = false, optimizer_rule rule = optimizer_rule::sgd,
+                                wire_format format = wire_format::float32)
+      : store(test::one_parameter_store(3, 3, 1, 0, format)) {
     server_shard_setup s;
     s.workers = 2;
     s.scale = 0.5f;
-    s.optimizer = optimizer_rule::sgd;
+    s.optimizer = rule;
     s.parameters.push_back(test::one_parameter_net(3).parameters.front());
     s.parameters[test::only_parameter].given = given;
     s.first_uses = {layer_id{7}};
@@ -49,7 +50,7 @@ struct shard_with_optimizer {
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;
     s.lent = {program};
-    s.first_state = {{momentum.data()}};
+    if (rule != optimizer_rule::none) s.first_state = {{momentum.data()}};
     program->told = optimizer_step{};
     program->told->rate = 0.5;
     shard = sim.spawn<server_shard>("server_shard", std::move(s));
@@ -127,4 +128,77 @@ TEST_CASE("server_shard: what worker 0 gives is its bits, whatever they are, and
   CHECK(std::memcmp(t.store->at(the_chunk, 1).data(), bits.data(), 12) == 0);
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::memcmp(t.link.got->front().data.bytes.data(), bits.data(), 12) == 0);
+}
+
+namespace {
+
+payload rounded(wire_format format, const std::vector<float>& values) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(2 * values.size());
+  encode(format, values, *bytes);
+  return {bytes, *bytes};
+}
+
+}  // namespace
+
+TEST_CASE("server_shard: the mean of rounded gradients goes back rounded, to its own node, too") {
+  shard_with_optimizer t(false, optimizer_rule::none);
+  t.program->told = std::nullopt;
+  const step_mark half{0, 0, wire_format::float16};
+  for (const std::uint64_t clock : {0u, 1u}) {
+    for (const unsigned worker : {1u, 0u})
+      t.sim.tell(t.shard,
+                 gradient_arrived{
+                     worker_id{worker}, the_chunk, clock_id{clock},
+                     rounded(wire_format::float16, {worker == 0 ? 1.0f : 2048.0f, 3, 0}), half});
+    t.sim.settle();
+    const std::vector<float> wanted{1024, 3, 0};  // 1024.5 is no half; nothing is kept of it
+    const auto own = t.store->at(the_chunk, clock + 1);
+    CHECK(std::vector<float>(own.begin(), own.end()) == wanted);
+    const auto& sent = t.link.got->back();
+    CHECK(std::get<frames::fresh_parameters>(sent.header).format == wire_format::float16);
+    std::vector<float> values(3);
+    decode(wire_format::float16, sent.data.bytes, values);
+    CHECK(values == wanted);
+  }
+}
+
+TEST_CASE("worker_gradients: a worker whose gradients travel otherwise steps otherwise") {
+  const step_mark half{0, 0, wire_format::float16};
+  const gradient_arrived rounded_one{worker_id{1}, the_chunk, clock_id{0}, {}, half};
+  worker_gradients gradients;
+  gradients.add({worker_id{0}, the_chunk, clock_id{0}, {}, {}}, 2);
+  const auto found = gradients.steps_otherwise(rounded_one);
+  REQUIRE(found);
+  CHECK(found->second == step_mark{});
+  worker_gradients alike;
+  alike.add(rounded_one, 1);
+  CHECK(alike.take(0)->wire == wire_format::float16);
+}
+
+TEST_CASE(
+    "server_shard: a step in a reduced format begins with exact values, or what a program wrote") {
+  shard_with_optimizer t(false, optimizer_rule::sgd, wire_format::bfloat16);
+  const auto step = mark_of(t.program->told);  // rate 0.5
+  const auto first = t.store->at(the_chunk, 0);
+  std::vector<float> exact(first.begin(), first.end());
+  for (const std::uint64_t clock : {0u, 1u}) {
+    const auto before = t.store->at(the_chunk, clock);
+    t.program->has.assign(before.begin(), before.end());
+    if (clock == 1) t.program->has[1] = exact[1] = 77;
+    const auto base = t.program->has;
+    for (const unsigned worker : {0u, 1u})
+      t.sim.tell(t.shard, gradient_arrived{worker_id{worker}, the_chunk, clock_id{clock},
+                                           rounded(wire_format::bfloat16, {257, 2, 3}), step});
+    t.sim.settle();
+    const std::vector<float> sum{512, 4, 6};  // 257 is 256
+    const auto fresh = t.store->at(the_chunk, clock + 1);
+    for (std::size_t i = 0; i < 3; ++i) {
+      exact[i] -= 0.5f * 0.5f * sum[i];
+      std::vector<std::byte> change(2);
+      float wanted = 0;
+      encode_change(wire_format::bfloat16, {&exact[i], 1}, {&base[i], 1}, change);
+      add_decoded(wire_format::bfloat16, change, {&base[i], 1}, {&wanted, 1});
+      CHECK(fresh[i] == wanted);
+    }
+  }
 }

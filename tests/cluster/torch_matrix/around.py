@@ -3,7 +3,7 @@ import torch
 from torch import nn
 
 from company import more
-from pieces import LATE, has
+from pieces import ALL, LATE, has
 
 # -- how it begins
 
@@ -63,6 +63,33 @@ def _(loop):
         x = data(worker, part)
         return torch.cat([b[0] for b in torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x), len(x), num_workers=1)])
     loop.data = loaded
+
+
+# -- how values travel: all workers end with the same bits, and these are near those of one process
+# A walk leaves them out: an optimizer that divides a gradient by its own size makes of a rounded zero anything.
+def wire(name, form, **options):
+    @more(name, "start", rounds={mode: (.02, f"gradients travel in {form}") for mode in ALL}, weight=1e-9, **options)
+    def _(loop):
+        loop.options["wire"] = form
+
+
+wire("wire float16", "float16")
+wire("wire bfloat16", "bfloat16")
+
+
+@more("bf16_compress_hook", "joined", rounds={"wrapped": (.02, "gradients travel in bfloat16")}, weight=1e-9,
+      here=has("distributed.algorithms.ddp_comm_hooks.default_hooks.bf16_compress_hook"))
+def _(loop):
+    if hasattr(loop.run, "register_comm_hook"):
+        loop.run.register_comm_hook(None, torch.distributed.algorithms.ddp_comm_hooks.default_hooks.bf16_compress_hook)
+
+
+@more("a hook for buckets", "joined", refused=("wrapped",), says=r"register_comm_hook\(powerSGD_hook\): .*(fp16|bf16)_compress_hook",
+      here=has("distributed.algorithms.ddp_comm_hooks.powerSGD_hook.powerSGD_hook"))
+def _(loop):
+    if hasattr(loop.run, "register_comm_hook"):
+        from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+        loop.run.register_comm_hook(None, powerSGD_hook.powerSGD_hook)
 
 
 # -- hooks

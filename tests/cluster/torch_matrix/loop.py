@@ -17,6 +17,7 @@ class Loop:
         self.seen = []  # what must be equal besides parameters, buffers and the optimizer's state
         self.at = {}  # by place: functions of this loop
         self.kept = {}  # what pieces keep from clock to clock
+        self.options = {}  # of join(), besides those that say who is there
         self.model = known.pieces["model"][case.model].make
 
     def make(self):

@@ -42,6 +42,7 @@ def join(loop, address):
     options = {"nodes": loop.workers, "listen": address} if loop.rank == 0 else {"join": address}
     if loop.workers == 1:
         options = {}
+    options.update(loop.options)
     if loop.mode == "wrapped":
         # It has no words for who is there.
         for key, value in options.items():

@@ -94,6 +94,28 @@ TEST_CASE("wire_format: what is finite stays finite, what is not stays that") {
   }
 }
 
+TEST_CASE("wire_format: a conversion as a program's makes what is too large infinite") {
+  const auto cast = [](wire_format f, float v) {
+    std::uint16_t word = 0;
+    encode_cast(f, {&v, 1}, std::as_writable_bytes(std::span(&word, 1)));
+    return decoded(f, word);
+  };
+  const float largest = std::numeric_limits<float>::max();
+  for (const float v : {65520.0f, 1e6f, largest, inf}) {
+    CHECK(cast(half, v) == inf);
+    CHECK(cast(half, -v) == -inf);
+  }
+  CHECK(cast(half, 65519) == 65504);  // nearer to the largest than to what would come after it
+  CHECK(cast(brain, largest) == inf);
+  CHECK(cast(brain, of_bits(0x7f7f7fff)) == of_bits(0x7f7f0000));
+  for (const auto f : {half, brain}) {
+    CHECK(std::isnan(cast(f, of_bits(0x7f800001))));
+    for (const float v : {0.1f, -0.0f, 2049.0f, 0x1p-25f})
+      CHECK(std::bit_cast<std::uint32_t>(cast(f, v)) ==
+            std::bit_cast<std::uint32_t>(rounded(f, v)));
+  }
+}
+
 TEST_CASE("wire_format: every one of the 65536 words is a value that comes back, on both paths") {
   std::vector<std::uint16_t> words(65536), back(words.size());
   for (std::size_t i = 0; i < words.size(); ++i) words[i] = static_cast<std::uint16_t>(i);
@@ -118,6 +140,9 @@ TEST_CASE("wire_format: the vector path gives the bits of the portable one, in e
       std::vector<std::byte> a(2 * part.size()), b(2 * part.size());
       encode(f, part, a);
       portable::encode(f, part, b);
+      CHECK(a == b);
+      encode_cast(f, part, a);
+      portable::encode_cast(f, part, b);
       CHECK(a == b);
     }
   }

@@ -13,7 +13,9 @@ from torch.utils import _pytree
 
 from ..library import PoseidonError, options_from
 from .client import Client
+from .comm_hooks import format_of
 from .local import LocalClient
+from .uneven import uneven
 
 # By name: of arguments of PyTorch's class that are refused when they are given, what to write instead.
 _REFUSED = {
@@ -24,20 +26,12 @@ _REFUSED = {
 _WITHOUT_EFFECT = ("bucket_cap_mb", "find_unused_parameters", "check_reduction", "gradient_as_bucket_view", "static_graph", "init_sync",
                    "delay_all_reduce_named_params", "param_to_hook_all_reduce", "skip_all_reduce_unused_params", "output_device", "dim")
 _METHODS = {
-    "join": "all workers need as many batches (drop_last=True, or DistributedSampler, which makes its parts equally long)",
-    "join_hook": "all workers need as many batches (drop_last=True, or DistributedSampler, which makes its parts equally long)",
+    "join_hook": "its join() is for models alone; else all workers need as many batches (drop_last=True, or DistributedSampler)",
     "reducer": "gradients leave one by one, and there is no reducer",
     "logger": "poseidon.torch.progress() and web= show the run",
     "_get_ddp_logging_data": "poseidon.torch.progress() and web= show the run",
-    "_register_builtin_comm_hook": "gradients travel in float32; leave it out",
     "_register_fused_optim": "write join(model, optimizer, mode=\"local\"), whose steps are made in the next forward pass",
     "_register_buffer_comm_hook": "buffers come from worker 0, or broadcast_buffers=False",
-}
-_HOOKS = {
-    "fp16_compress_hook": "gradients travel in float32, and are not rounded; leave it out",
-    "bf16_compress_hook": "gradients travel in float32, and are not rounded; leave it out",
-    "powerSGD_hook": "large nn.Linear layers send factors of their gradients where that is less (routes), without PowerSGD's error; leave it out",
-    "batched_powerSGD_hook": "large nn.Linear layers send factors of their gradients where that is less (routes), without its error; leave it out",
 }
 
 
@@ -150,13 +144,31 @@ class DistributedDataParallel(nn.Module):
         self.__dict__["_syncs"] = bool(value)
 
     def register_comm_hook(self, state, hook) -> None:
-        """PyTorch's allreduce_hook is what happens anyway; others are refused by their names."""
-        name = getattr(hook, "__name__", type(hook).__name__)
-        if name == "allreduce_hook":
-            return
-        why = _HOOKS.get(name, "gradients leave one by one, and there are no buckets that a hook could get; Tensor.register_hook changes a gradient "
-                               "before it leaves")
-        raise PoseidonError(f"register_comm_hook({name}): {why}")
+        """PyTorch's allreduce_hook, and its hooks and wrappers that round to float16 or bfloat16: the format in which gradients travel from now on.
+        All workers register the same one. Others are refused by their names."""
+        self._travel_as(format_of(hook, state, self.client.size))
+
+    def _register_builtin_comm_hook(self, hook) -> None:
+        """PyTorch's hooks in C++, a dist.BuiltinCommHookType: the same two."""
+        self._travel_as(format_of(hook, None, self.client.size))
+
+    def _travel_as(self, form: str) -> None:
+        if self.client.pushed:
+            raise self.client.failed("register_comm_hook() between backward() and step(), when gradients have left already: call it before backward()")
+        self.client.run.wire(form)
+
+    def join(self, divide_by_initial_world_size: bool = True, enable: bool = True, throw_on_early_termination: bool = False):
+        """A context in which workers may have different numbers of batches: one that has none left counts as zeros in the others' means, and at the
+        end all have the parameters of one that had the most."""
+        if not enable:
+            return contextlib.nullcontext()
+        if throw_on_early_termination:
+            raise PoseidonError("join(throw_on_early_termination=True): without join() a worker that has more batches than another ends with a line that "
+                                "says so; leave join() out")
+        if not divide_by_initial_world_size:
+            raise PoseidonError("join(divide_by_initial_world_size=False): means are over all workers of the run; leave it out, and what a worker without "
+                                "batches adds is zero")
+        return uneven(self.client)
 
     def _set_static_graph(self) -> None:
         """The first step shows which parameters are used."""

@@ -1,0 +1,266 @@
+# tests/cluster/torch_wire_test.py - gradients that travel rounded: what all workers read, which bytes are saved, and what is refused.
+import socket
+import threading
+import unittest
+
+import cluster
+import programs
+
+HEAD = """
+import sys
+import torch
+from torch import nn
+import poseidon.torch as poseidon
+torch.set_num_threads(1)
+mode, form = sys.argv[1:3]
+DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
+
+def cast(t, form=form):
+    return t.to(DTYPES[form]).float()
+
+class Net(nn.Module):
+    # 46 small parameters, which travel together in mode ddp; a branch that one worker leaves out, and one that all do.
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(1)
+        self.first = nn.Linear(6, 8)
+        self.more = nn.ModuleList(nn.Linear(8, 8) for _ in range(20))
+        self.branch, self.unused = nn.Linear(8, 8), nn.Linear(3, 3)
+
+    def forward(self, x, branches):
+        x = self.first(x)
+        for layer in self.more:
+            x = x + .1 * torch.tanh(layer(x))
+        return self.branch(x) if branches else x
+
+def loss(net, step, worker):
+    x = torch.randn(5, 6, generator=torch.Generator().manual_seed(100 * step + worker))
+    return net(x, worker != 1).pow(2).mean()
+
+def refused(call):
+    try:
+        call()
+    except poseidon.PoseidonError as e:
+        print("refused:", e, flush=True)
+    else:
+        print("not refused", flush=True)
+"""
+
+TRAINS = HEAD + """
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), .5)
+how = sys.argv[3]
+if how == "hook":
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    net = poseidon.DistributedDataParallel(net)
+    hook = {"float16": default_hooks.fp16_compress_hook, "bfloat16": default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)}[form]
+    net.register_comm_hook(None, hook)
+else:
+    poseidon.join(net, optimizer, mode=mode, **({"wire": form} if how == "option" and poseidon_first else {}))
+me, workers = poseidon.rank(), poseidon.size()
+for step in range(5):
+    optimizer.zero_grad(set_to_none=True)
+    loss(net, step, me).backward()
+    optimizer.step()
+poseidon.synchronize()
+values = [p.detach().clone() for p in net.parameters()]
+
+# One process, which rounds as they do.
+alone = Net()
+parameters = list(alone.parameters())
+theirs = torch.optim.SGD(parameters, .5)
+exact, kept = [p.detach().clone() for p in parameters], {}
+for step in range(5):
+    there = [[] for _ in parameters]
+    for worker in range(workers):
+        theirs.zero_grad(set_to_none=True)
+        loss(alone, step, worker).backward()
+        for i, p in enumerate(parameters):
+            if p.grad is None:
+                continue
+            g = p.grad
+            if mode == "shards":
+                g = g + kept.get((worker, i), 0)
+                kept[worker, i] = g - cast(g)
+            there[i].append(cast(g))
+    before = [p.detach().clone() for p in parameters]
+    for i, (p, parts) in enumerate(zip(parameters, there)):
+        p.grad = None
+        if parts:
+            total = parts[0]
+            for g in parts[1:]:
+                total = total + g
+            mean = total * torch.tensor(1 / workers, dtype=torch.float32)
+            p.grad = mean if mode == "shards" else cast(mean)
+    if mode == "shards":
+        for p, e in zip(parameters, exact):
+            p.data.copy_(e)
+    theirs.step()
+    if mode == "shards":
+        for i, p in enumerate(parameters):
+            exact[i] = p.detach().clone()
+            p.data.copy_(before[i] + cast(exact[i] - before[i]))
+same = all(torch.equal(a, b) for a, b in zip(values, parameters))
+assert net.unused.weight.grad is None if how != "hook" else net.module.unused.weight.grad is None
+print("equal" if same else "different", workers, flush=True)
+""".replace("poseidon_first", '__import__("os").environ.get("POSEIDON_LISTEN")')
+
+RANGE = HEAD + """
+net = nn.Linear(4, 1, bias=False)
+poseidon.join(net, mode="ddp", wire=form)
+me = poseidon.rank()
+x = torch.tensor([[1e6, 60000., 1e-9, 0.]]) if me else torch.tensor([[1., 65000., 0., float("nan")]])
+net(x).sum().backward()
+print("mean", *net.weight.grad.flatten().tolist(), flush=True)
+"""
+
+HALF = HEAD + """
+net = nn.Linear(1024, 1024, bias=False)
+optimizer = torch.optim.SGD(net.parameters(), .1)
+poseidon.join(net, optimizer, mode=mode, wire=form, routes="ps", broadcast_buffers=False)
+for step in range(6):
+    optimizer.zero_grad()
+    net(torch.ones(2, 1024)).pow(2).sum().backward()
+    optimizer.step()
+poseidon.leave()
+print("done", flush=True)
+"""
+
+ANOTHER = HEAD + """
+import os
+net = nn.Linear(4, 2)
+optimizer = torch.optim.SGD(net.parameters(), .1)
+refused(lambda: poseidon.join(net, optimizer, mode=mode, wire="float16" if "POSEIDON_LISTEN" in os.environ else form))
+"""
+
+ONE_HOOK = HEAD + """
+import os
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+net = poseidon.DistributedDataParallel(nn.Linear(4, 2))
+if "POSEIDON_LISTEN" in os.environ:
+    net.register_comm_hook(None, default_hooks.fp16_compress_hook)
+refused(lambda: net(torch.ones(2, 4)).sum().backward())
+"""
+
+HOOKS = HEAD + """
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook, post_localSGD_hook, quantization_hooks
+net = poseidon.DistributedDataParallel(nn.Linear(4, 2))
+net.register_comm_hook(None, default_hooks.allreduce_hook)
+net.register_comm_hook(None, default_hooks.bf16_compress_hook)
+net.register_comm_hook(None, default_hooks.fp16_compress_wrapper(default_hooks.allreduce_hook))
+net._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)
+
+def fp16_compress_hook(state, bucket):
+    "A user's own, by that name."
+
+for hook in (powerSGD_hook.powerSGD_hook, quantization_hooks.quantization_pertensor_hook, post_localSGD_hook.post_localSGD_hook, fp16_compress_hook,
+             default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook),
+             default_hooks.fp16_compress_wrapper(default_hooks.bf16_compress_hook)):
+    refused(lambda: net.register_comm_hook(None, hook))
+net(torch.ones(2, 4)).sum().backward()
+print("fine", flush=True)
+"""
+
+
+class Relay:
+    """Between a worker that joins and the first one: counts what goes through."""
+
+    def __init__(self, to):
+        self._to, self.bytes = to, 0
+        self._listens = socket.create_server(("127.0.0.1", 0))
+        self.address = "127.0.0.1:%d" % self._listens.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near = self._listens.accept()[0]
+                host, port = self._to.split(":")
+                far = socket.create_connection((host, int(port)))
+            except OSError:  # the first worker does not listen yet: the other one tries again
+                if self._listens.fileno() < 0:
+                    return
+                near.close()
+                continue
+            for a, b in (near, far), (far, near):
+                threading.Thread(target=self._pass, args=(a, b), daemon=True).start()
+
+    def _pass(self, a, b):
+        try:
+            while part := a.recv(1 << 16):
+                self.bytes += len(part)
+                b.sendall(part)
+        except OSError:
+            pass
+        for s in a, b:
+            s.close()
+
+    def close(self):
+        self._listens.close()
+
+
+class Wire(unittest.TestCase):
+    def outputs(self, script, number, *words, each=None):
+        with programs.Programs() as c:
+            started = c.workers(script, number, *words, each=each)
+            for worker in started:
+                self.assertEqual(worker.wait(), 0, worker)
+            return [worker.output for worker in started]
+
+    def test_all_workers_read_what_one_process_rounds(self):
+        for mode, form, how, number in (("ddp", "float16", "option", 2), ("ddp", "bfloat16", "option", 3), ("local", "float16", "option", 3),
+                                        ("local", "bfloat16", "option", 2), ("shards", "float16", "option", 2), ("shards", "bfloat16", "option", 3),
+                                        ("ddp", "float16", "hook", 3), ("ddp", "bfloat16", "hook", 2), ("ddp", "float32", "option", 2)):
+            with self.subTest(f"{mode} {form} {how} {number}"):
+                for output in self.outputs(TRAINS, number, mode, form, how):
+                    self.assertIn(f"equal {number}", output, output)
+
+    def test_a_worker_alone_rounds_nothing(self):
+        (output,) = self.outputs(TRAINS.replace("cast(t, form=form)", 'cast(t, form="float32")'), 1, "ddp", "float16", "option")
+        self.assertIn("equal 1", output)
+
+    def test_what_a_format_has_not_is_infinite(self):
+        for output in self.outputs(RANGE, 2, "ddp", "float16"):
+            self.assertIn("mean inf 62496.0 0.0 nan", output)
+        for output in self.outputs(RANGE, 2, "ddp", "bfloat16"):
+            self.assertRegex(output, r"mean 499712\.0 62464\.0 [45]\.\d+e-10 nan")
+
+    def test_the_bytes_halve(self):
+        for mode in "ddp", "local", "shards":
+            with self.subTest(mode):
+                sent = {form: self.bytes_of(mode, form) for form in ("float32", "float16")}
+                self.assertGreater(sent["float32"], 6 * 4 * 4 * 1024 * 1024)
+                self.assertLess(sent["float16"] / sent["float32"], .51, sent)
+
+    def bytes_of(self, mode, form):
+        with cluster.reserved_address() as address:
+            relay = Relay(address)
+            try:
+                self.outputs(HALF, 2, mode, form, each=lambda place: {"POSEIDON_LISTEN": address} if place == 0 else {"POSEIDON_JOIN": relay.address})
+            finally:
+                relay.close()
+            return relay.bytes
+
+    def test_a_worker_that_asks_for_another_format_is_refused(self):
+        for mode in "ddp", "shards":
+            with self.subTest(mode):
+                for output in self.outputs(ANOTHER, 2, mode, "bfloat16"):
+                    self.assertRegex(output, r"refused: .*given wire=bfloat16, and worker 0 has wire=float16")
+
+    def test_a_hook_on_one_worker_is_refused(self):
+        for output in self.outputs(ONE_HOOK, 2, "ddp", "float16"):
+            self.assertRegex(output, r"refused: .*worker [01] sends float(16|32), worker [01] float(16|32)\. Was a communication hook registered")
+
+    def test_hooks(self):
+        (output,) = self.outputs(HOOKS, 1, "ddp", "float16")
+        said = [line for line in output.splitlines() if "refused" in line]
+        for line, name in zip(said, ("powerSGD_hook", "quantization_pertensor_hook", "post_localSGD_hook", "fp16_compress_hook", "powerSGD_hook",
+                                     r"fp16_compress_wrapper\(bf16_compress_hook\)"), strict=True):
+            self.assertRegex(line, rf"^refused: register_comm_hook\({name}\): .*(hook|wrapper)")
+        self.assertIn("fine", output)
+
+
+if __name__ == "__main__":
+    programs.need("torch")
+    cluster.main()
