@@ -1,6 +1,7 @@
 #include "cpu/cpu_device.hpp"
 
 #include "cpu/factors.hpp"
+#include "cpu/fingerprint.hpp"
 #include "cpu/optimizer_update.hpp"
 #include "cpu/replica.hpp"
 #include "cpu/solver_update.hpp"
@@ -76,6 +77,8 @@ class cpu_device final : public device {
            (wide ? "AVX-512" : "AVX2") + ", oneDNN " + std::to_string(v->major) + "." +
            std::to_string(v->minor) + "." + std::to_string(v->patch);
   }
+
+  fingerprint traits() const override { return cpu::fingerprint_of_kernels(); }
 
   std::unique_ptr<replica> make_replica(const net& n,
                                         std::span<const parameter_values* const> parameters,

@@ -47,6 +47,16 @@ library_options options_of(const plugin_choice& choice) {
   return o;
 }
 
+std::string name_of(math precision) {
+  return precision == math::fp32 ? "fp32" : precision == math::tf32 ? "tf32" : "bf16";
+}
+
+std::string arithmetic_of(const library_options& o) {
+  return "products in " + name_of(o.precision) + ", images in " +
+         (channels_last(o.images) ? "NHWC" : "NCHW") +
+         (type_of(o.images) == value_type::bfloat16 ? " of bfloat16" : "");
+}
+
 class gpu_device final : public device {
  public:
   gpu_device(const plugin_choice& choice, std::shared_ptr<device> cpu)
@@ -74,13 +84,19 @@ class gpu_device final : public device {
     std::string text;
     for (const int ordinal : choice_.ordinals)
       text += (text.empty() ? "" : "; ") + describe_one(ordinal);
+    return text + "; " + describe_runtime() + "; " + arithmetic_of(options_of(choice_));
+  }
+
+  fingerprint traits() const override {
     const auto o = options_of(choice_);
-    return text + "; " + describe_runtime() + "; products in " +
-           (o.precision == math::fp32   ? "fp32"
-            : o.precision == math::tf32 ? "tf32"
-                                        : "bf16") +
-           ", images in " + (channels_last(o.images) ? "NHWC" : "NCHW") +
-           (type_of(o.images) == value_type::bfloat16 ? " of bfloat16" : "");
+    fingerprint out{{std::string(trait_names::device), names()},
+                    {"GPU libraries", describe_runtime()},
+                    {"GPU arithmetic", arithmetic_of(o)}};
+    if (!choice_.deterministic)
+      out.push_back({std::string(trait_names::varies), "products in " + name_of(o.precision)});
+    for (const auto& t : cpu_->traits())
+      if (t.name == trait_names::c_library) out.push_back(t);  // updates on the host
+    return out;
   }
 
   bool is_asynchronous() const override { return true; }
@@ -143,6 +159,17 @@ class gpu_device final : public device {
   std::shared_ptr<const host_arithmetic> arithmetic() const override { return cpu_->arithmetic(); }
 
  private:
+  /// "NVIDIA H100 80GB HBM3 (9.0)", of each in turn.
+  std::string names() const {
+    std::string text;
+    for (const int ordinal : choice_.ordinals) {
+      const auto p = properties(ordinal);
+      text += (text.empty() ? "" : ", ") + p.name + " (" + std::to_string(p.major) + "." +
+              std::to_string(p.minor) + ")";
+    }
+    return text;
+  }
+
   struct tuned {
     std::shared_ptr<tuning> found = std::make_shared<tuning>();
     std::size_t said = 0;  // products, when the last remark was taken

@@ -6,6 +6,7 @@
 #pragma once
 #include "messages/declared.hpp"
 #include "messages/ids.hpp"
+#include "models/device/fingerprint.hpp"
 #include "models/optimizer_rule.hpp"
 
 #include <cstddef>
@@ -38,7 +39,8 @@ struct share {
 /// A member of a view.
 struct member {
   seat_id seat{};
-  std::string address;  ///< "host:port" where it accepts links
+  std::string address;           ///< "host:port" where it accepts links
+  std::string fingerprint = {};  ///< models/device/fingerprint.hpp; of a witness empty
 
   friend bool operator==(const member&, const member&) = default;
 };
@@ -87,6 +89,8 @@ struct view {
   /// Solver state that no member has any more begins with zeros; else the run ends.
   bool zeroes_lost_state = false;
   std::uint64_t state_zeroed_at = 0;  ///< the last iteration at which that happened; 0: it has not
+  /// Members of this run's views so far, by rising seat, one of each fingerprint.
+  std::vector<member> kinds = {};
   /// Those of the first node, where shares are empty: a node without an option of its own takes the same number. 0: not
   /// known.
   std::uint32_t replicas = 0;

@@ -14,6 +14,7 @@
 #include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/client.hpp"
+#include "models/device/fingerprint.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/indexed.hpp"
 #include "models/net/declared_net.hpp"
@@ -117,7 +118,8 @@ struct program {
 
   const std::vector<declared_parameter> declared;
   const std::vector<const float*> first_values;  ///< read before version 0 is here
-  std::vector<shared_memory> shared;             ///< set before the node starts
+  fingerprint traits;                 ///< by what its gradients may differ from another program's
+  std::vector<shared_memory> shared;  ///< set before the node starts
   state_in_flight shared_in_flight;
   /// By parameter, and by what is shared: this worker has worker 0's bytes already. Empty on worker 0.
   std::vector<bool> has_parameters, has_shared;

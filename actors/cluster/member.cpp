@@ -92,6 +92,7 @@ link_identity member::own_identity() const {
   self.run = view_.run;
   self.epoch = view_.epoch;
   self.wants = setup_.as;
+  self.fingerprint = setup_.fingerprint;
   return self;
 }
 
@@ -171,9 +172,8 @@ link_connection member::dial_leader(const std::vector<host_port>& to, handshake_
 void member::join(const std::vector<host_port>& to, std::uint32_t replicas,
                   const std::optional<host_port>& listen, const member_context& c) {
   setup_.display->note("joining " + to_string(to.front()));
-  link_identity self;
+  auto self = own_identity();
   self.replicas = replicas;
-  self.wants = setup_.as;
   auto options = shaking(std::move(self));
   // It listens before it shakes hands, because its address is part of what it says about itself.
   options.introduce = [this, &listen](const host_port& here, link_identity& me) {
@@ -280,7 +280,7 @@ member::admission member::admit(const link_connection& c, bool room,
                                 const member_context& context) {
   const auto seat = c.peer.seat;
   if (view_.leads() && seat == no_seat && room) {
-    newest_ = {next_seat_, c.peer.listen_address};
+    newest_ = {next_seat_, c.peer.listen_address, c.peer.fingerprint};
     next_seat_ = seat_id{value(next_seat_) + 1};
     const bool votes = c.peer.wants == link_identity::purpose::witness;
     setup_.display->note((votes ? "witness " : "worker ") + std::to_string(value(newest_.seat)) +

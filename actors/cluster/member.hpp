@@ -30,6 +30,8 @@ struct member_setup {
   std::shared_ptr<node_network> network;
   /// As what this node joins: to train, as a witness, or for a program that computes.
   link_identity::purpose as = link_identity::purpose::train;
+  /// As in link_identity.
+  std::string fingerprint = {};
   std::string token;
   std::shared_ptr<const tls_context> tls;  ///< empty: links are not encrypted
   std::shared_ptr<const wake_up> stop;     ///< ends the waits of dialing; may be empty

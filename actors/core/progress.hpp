@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poseidon {
@@ -64,6 +65,19 @@ class progress {
   /// "view 3: worker 2 (10.0.0.7:7600) joined; 3 nodes train from iteration 120 on, 64 samples an iteration, with 1 witness, after a
   /// pause of 41 ms"
   [[nodiscard]] static std::string describe(const view& v);
+  /// How the run's results relate to those of one node: at the start, and where that changes.
+  struct promise {
+    std::string text;  ///< "results: ..."; empty: there is nothing to say
+    bool bit_equal = false;
+    /// What nodes differ in, "oneDNN", and who has which: "2.6.3", seats.
+    struct difference {
+      std::string what;
+      std::vector<std::pair<std::string, std::vector<std::uint32_t>>> who;
+      friend bool operator==(const difference&, const difference&) = default;
+    };
+    std::vector<difference> differences;
+  };
+  virtual void promised(const promise& p) { note(p.text); }
   virtual void note(const std::string& line) = 0;
   /// A fault with which the run continues. Shown at every log level.
   virtual void warning(const std::string& line) { note(line); }

@@ -16,7 +16,7 @@ void assembly::build(const std::vector<route_decision>& decisions) {
   core_.phase = run_phase::building;
   core_.run.build(view.self());
   note_batch();
-  core_.run.describe();
+  core_.run.describe(view.members);
   spawn_graph();
   telemetry_ = poseidon::spawn<telemetry>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "telemetry",

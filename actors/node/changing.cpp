@@ -250,6 +250,7 @@ void changing::begin() {
   core_.begun = true;
   const bool keeps = core_.setup.run->survive > 0 && !core_.view().before.empty();
   if (core_.change.under_way()) (void)core_.change.resume(std::chrono::steady_clock::now(), keeps);
+  core_.run.promise(core_.view().members, false);
   if (core_.view().epoch > 0) show();
   take_early();
 }
@@ -258,7 +259,7 @@ void changing::resume() {
   values_.hand_over();
   const auto why = core_.change.next().why;
   stopped_ = core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
-  if (routes_changed_ || !zeroed_.empty()) core_.run.promise();
+  core_.run.promise(core_.view().members, routes_changed_ || !zeroed_.empty());
   zeroed_.clear();
   show(changed_, why);
   core_.phase = run_phase::training;

@@ -41,7 +41,7 @@ void leading::gather() {
   core_.phase = run_phase::gathering;
   gathers_ = !is_alone();
   const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
-  const frames::member self{core_.view().seat, address};
+  const frames::member self{core_.view().seat, address, core_.members.own_identity().fingerprint};
   in_ = {self};
   spawn_coordinator({setup.run->workers, in_, false, {}, core_.setup.choices.by_schedule});
   if (is_alone()) {

@@ -3,6 +3,7 @@
 #include "actors/core/logic_bug.hpp"
 #include "actors/run/compile_declared.hpp"
 #include "actors/run/compile_run.hpp"
+#include "actors/run/kinds.hpp"
 #include "actors/run/run_codec.hpp"
 #include "actors/run/run_description.hpp"
 #include "actors/telemetry/run_facts.hpp"
@@ -54,18 +55,23 @@ void local_run::describe_program() {
   run.shared = entries_of(around->shared);
 }
 
-void local_run::describe() const {
+void local_run::describe(const std::vector<frames::member>& members) {
   const auto& run = *setup_.run;
   for (const auto& line : compiled_->warnings) setup_.display->warning(line);
   for (const auto& line : compiled_->remarks) setup_.display->note(line);
-  promise();
+  promise(members, true);
   for (const auto& line : describe_run(*compiled_, run)) setup_.display->detail(line);
   for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);
 }
 
-void local_run::promise() const {
-  if (const auto line = describe_promise(*compiled_, *setup_.run); !line.empty())
-    setup_.display->note(line);
+/// A run goes on with what nodes have computed that have left since.
+void local_run::promise(const std::vector<frames::member>& members, bool changed) {
+  auto& run = *setup_.run;
+  const auto nodes = with_kinds(members, run.kinds);
+  run.kinds = kinds_of(nodes);
+  const auto now = describe_promise(*compiled_, run, nodes);
+  changed = std::exchange(differ_, now.differences) != now.differences || changed;
+  if (changed && !now.text.empty()) setup_.display->promised(now);
 }
 
 std::uint64_t local_run::first_sample_of(clock_id clock) const {
@@ -146,6 +152,8 @@ const std::vector<caf::actor>& local_run::spawn(graph_context context) {
 void local_run::show_facts(const agreed_view& view, const std::vector<route_decision>& decisions,
                            const view_change& change) const {
   auto facts = facts_of(*compiled_, *setup_.run, decisions);
+  facts.promise =
+      describe_promise(*compiled_, *setup_.run, with_kinds(view.members, setup_.run->kinds)).text;
   facts.self = value(view.seat);
   for (const auto& m : view.members) facts.members[value(m.seat)] = m.address;
   for (const auto& w : view.witnesses) facts.witnesses[value(w.seat)] = w.address;

@@ -35,10 +35,10 @@ class local_run {
   void begin_after(frames::former_view former) { former_ = std::move(former); }
   /// Compiles the run for worker `self`.  Errors   as compile_run.
   void build(worker_id self);
-  /// Tells the user what has been built.
-  void describe() const;
-  /// Says what the results equal: at the start, and where routes have changed.
-  void promise() const;
+  /// Tells the user what has been built, for these members.
+  void describe(const std::vector<frames::member>& members);
+  /// Says what the results equal: at the start, where routes have changed, and where nodes differ otherwise than when it was said last.
+  void promise(const std::vector<frames::member>& members, bool changed);
   /// Fits the run to the view that `change` leads to, in which this node is worker `self`. Where that view needs other nets or
   /// memory, the run is compiled again, and the parameters are copied from the old one, if that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
@@ -97,9 +97,10 @@ class local_run {
   std::shared_ptr<compiled_run> compiled_;
   std::shared_ptr<compiled_run> tried_;  // before build()
   std::unique_ptr<training_graph> graph_;
-  lasting_actors lasting_;      // of graph_
-  frames::former_view former_;  // of the first view of this node
-  std::uint64_t began_at_ = 0;  // the run's first clock
+  lasting_actors lasting_;                             // of graph_
+  frames::former_view former_;                         // of the first view of this node
+  std::uint64_t began_at_ = 0;                         // the run's first clock
+  std::vector<progress::promise::difference> differ_;  // as it was said last
   std::shared_ptr<by_id<chunk_id, std::string_view>> chunk_layers_ =
       std::make_shared<by_id<chunk_id, std::string_view>>();
   std::shared_ptr<by_id<layer_id, std::string_view>> layer_names_ =

@@ -31,6 +31,11 @@ member_setup node_core::membership() {
   member_setup m;
   m.network = setup.cluster.network;
   if (setup.around) m.as = link_identity::purpose::compute;
+  auto traits = setup.around         ? setup.around->traits
+                : setup.node.compute ? setup.node.compute->traits()
+                                     : fingerprint();
+  traits.push_back({std::string(trait_names::release), POSEIDON_VERSION});
+  m.fingerprint = encode(traits);
   m.token = setup.cluster.token;
   m.tls = setup.cluster.tls;
   m.stop = setup.cluster.stop;

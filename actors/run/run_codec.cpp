@@ -28,6 +28,7 @@ frames::view view_of(const run_definition& run) {
   v.survive = run.survive;
   v.zeroes_lost_state = run.zeroes_lost_state;
   v.state_zeroed_at = run.state_zeroed_at;
+  v.kinds = run.kinds;
   for (const auto& s : run.shares) v.shares.push_back({s.samples, s.replicas});
   return v;
 }
@@ -72,6 +73,7 @@ run_definition run_of(const frames::view& v) {
   run.survive = v.survive;
   run.zeroes_lost_state = v.zeroes_lost_state;
   run.state_zeroed_at = v.state_zeroed_at;
+  run.kinds = v.kinds;
   run.shares = shares_told(v.shares, run.solver);
   return run;
 }

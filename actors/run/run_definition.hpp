@@ -47,6 +47,8 @@ struct run_definition {
   /// Where more are lost, the solver state that nobody has any more begins with zeros; else the run ends.
   bool zeroes_lost_state = false;
   std::uint64_t state_zeroed_at = 0;  ///< the last clock at which that happened; 0: it has not
+  /// Members of this run's views so far, by rising seat, one of each fingerprint: actors/run/kinds.hpp.
+  std::vector<frames::member> kinds;
   /// By layer of the train net: why worker 0 has chosen its route, for the user; empty, or fewer: no reason to show.
   std::vector<std::string> reasons;
 };

@@ -1,5 +1,6 @@
 #include "actors/run/run_description.hpp"
 
+#include "actors/run/kinds.hpp"
 #include "actors/run/view_shares.hpp"
 #include "data/source.hpp"
 #include "models/plan/keepers.hpp"
@@ -65,12 +66,57 @@ std::string format_note(const partition& cut, parameter_id parameter) {
 
 }  // namespace
 
-std::string describe_promise(const compiled_run& run, const run_definition& spec) {
-  if (spec.state_zeroed_at > 0)
-    return "results: not those of one node with the same samples: at iteration " +
-           std::to_string(spec.state_zeroed_at) +
-           " solver state that was lost began with zeros (--lost-state zero)";
-  if (spec.workers < 2 || !spec.declared.empty()) return {};
+namespace {
+
+/// Why bits differ from those of one node, and what keeps them; without a remedy empty.
+struct reason {
+  std::string why, remedy;
+};
+
+std::vector<reason> reasons_of(const compiled_run& run, const run_definition& spec,
+                               const std::vector<frames::member>& nodes,
+                               const std::vector<progress::promise::difference>& differences) {
+  std::vector<reason> out;
+  std::vector<std::string> broadcast;
+  const auto by_factors = factor_layers(run.train.graph, spec.routes);
+  for (std::size_t l = 0; l < by_factors.size(); ++l)
+    if (by_factors[l]) broadcast.push_back(run.train.graph.layers[l].name);
+  if (!broadcast.empty())
+    out.push_back(
+        {comma_list(broadcast) + (broadcast.size() > 1 ? " broadcast" : " broadcasts") + " factors",
+         "--routes ps"});
+  if (!run.shares.empty()) out.push_back({"nodes have different shares of the batch", ""});
+  if (const auto varies = varying_of(nodes); !varies.empty())
+    out.push_back({"sums have another order in every run with " + varies, "--math fp32"});
+  if (differences.empty()) return out;
+  std::string all;
+  for (const auto& d : differences) all += (all.empty() ? "" : "; ") + sentence_of(d);
+  out.push_back({all, remedy_of(differences, nodes).value_or("")});
+  return out;
+}
+
+/// "ip1 broadcasts factors; --routes ps keeps the bits"
+std::string sentence_of(const std::vector<reason>& reasons) {
+  std::string why, remedies;
+  bool all_have = true;
+  for (const auto& r : reasons) {
+    why += (why.empty() ? "" : "; ") + r.why;
+    remedies += (remedies.empty() ? "" : " and ") + r.remedy;
+    all_have = all_have && !r.remedy.empty();
+  }
+  return why + (all_have ? "; " + remedies + (reasons.size() > 1 ? " keep" : " keeps") + " the bits"
+                         : "");
+}
+
+/// Programs compute the gradients, and know by what else their results differ from one process's.
+std::string promise_of_programs(const std::vector<progress::promise::difference>& differences) {
+  std::string text;
+  for (const auto& d : differences) text += (text.empty() ? "" : "; ") + sentence_of(d);
+  return text.empty() ? text : "results: not bit-equal to one process: " + text;
+}
+
+std::string promise_of_nodes(const compiled_run& run, const run_definition& spec,
+                             const std::vector<reason>& reasons) {
   const auto kept = global_batch_of(spec);
   const auto iter_size = run.shares.empty() ? spec.workers * std::size_t{passes_of(spec.solver)}
                                             : samples_of_all(run.shares) / run.whole_batch;
@@ -80,25 +126,41 @@ std::string describe_promise(const compiled_run& run, const run_definition& spec
            " old (staleness)";
   if (!spec.wire.empty())
     return "results: near those of " + one_node + ": --wire rounds what travels" +
-           (kept > 0 ? "" : "; --wire float32 keeps the bits");
+           (kept == 0 && reasons.empty() ? "; --wire float32 keeps the bits" : "");
   if (kept > 0)
     return "results: equal to one node with the same samples up to rounding: with --global-batch "
            "keep nodes cut the samples of an iteration elsewhere as their number changes";
-  std::vector<std::string> broadcast;
-  const auto by_factors = factor_layers(run.train.graph, spec.routes);
-  for (std::size_t l = 0; l < by_factors.size(); ++l)
-    if (by_factors[l]) broadcast.push_back(run.train.graph.layers[l].name);
-  if (!broadcast.empty())
-    return "results: equal to " + one_node + " up to rounding: " + comma_list(broadcast) +
-           (broadcast.size() > 1 ? " broadcast" : " broadcasts") +
-           " factors; --routes ps keeps the bits";
-  if (!run.shares.empty())
-    return "results: equal to one node with the same samples up to rounding: nodes have different "
-           "shares of the batch";
+  if (!reasons.empty())
+    return "results: equal to " +
+           (run.shares.empty() ? one_node : "one node with the same samples") +
+           " up to rounding: " + sentence_of(reasons);
   return "results: bit-equal to " + one_node +
          (spec.routes_follow_links
               ? ", until a link's rate changes so much that layers move; --routes ps keeps them"
               : "");
+}
+
+}  // namespace
+
+progress::promise describe_promise(const compiled_run& run, const run_definition& spec,
+                                   const std::vector<frames::member>& nodes) {
+  progress::promise out;
+  if (spec.state_zeroed_at > 0) {
+    out.text = "results: not those of one node with the same samples: at iteration " +
+               std::to_string(spec.state_zeroed_at) +
+               " solver state that was lost began with zeros (--lost-state zero)";
+    return out;
+  }
+  if (spec.workers < 2 && nodes.size() < 2) return out;
+  out.differences = differences_of(nodes);
+  if (!spec.declared.empty()) {
+    out.text = promise_of_programs(out.differences);
+    return out;
+  }
+  const auto reasons = reasons_of(run, spec, nodes, out.differences);
+  out.text = promise_of_nodes(run, spec, reasons);
+  out.bit_equal = out.text.starts_with("results: bit-equal");
+  return out;
 }
 
 std::vector<std::string> describe_partition(const compiled_run& run, std::size_t workers) {

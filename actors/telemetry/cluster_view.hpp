@@ -30,6 +30,7 @@ namespace poseidon {
 /// What is fixed until the view changes.
 struct run_facts {
   std::string model;
+  std::string promise;                           ///< "results: ..."; empty: there is nothing to say
   std::uint32_t self = 0;                        ///< seat of this node
   std::map<std::uint32_t, std::string> members;  ///< addresses by seat; none in a run of one node
   /// Likewise; they vote, and neither train nor report.

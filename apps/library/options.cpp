@@ -50,6 +50,24 @@ wire_format wire(const std::string& name, const std::string& value) {
   return *format;
 }
 
+/// "PyTorch=2.6.0|PyTorch 2.6;threads=2".
+fingerprint traits(std::string_view text) {
+  const auto take = [](std::string_view& from, char until) {
+    const auto end = from.find(until);
+    std::string part(from.substr(0, end));
+    from.remove_prefix(end == from.npos ? from.size() : end + 1);
+    return part;
+  };
+  fingerprint out;
+  while (!text.empty()) {
+    const auto one = take(text, ';');
+    std::string_view left = one;
+    trait t{take(left, '='), take(left, '|'), std::string(left)};
+    out.push_back(std::move(t));
+  }
+  return out;
+}
+
 /// The options of the program, and what is read when all of them are known.
 struct told : options {
   tls_files tls_paths;
@@ -75,6 +93,7 @@ const std::map<std::string, setter>& setters() {
       {"replay-gflops", [](auto& o, auto& n, auto& v) { o.replay_gflops = number(n, v, 0); }},
       {"trace", [](auto& o, auto&, auto& v) { o.trace = v; }},
       {"graph", [](auto& o, auto&, auto& v) { o.graph = v; }},
+      {"traits", [](auto& o, auto&, auto& v) { o.traits = traits(v); }},
       {"web",
        [](auto& o, auto&, auto& v) {
          o.web = parse_host_port(v.find(':') == v.npos ? "127.0.0.1:" + v : v);

@@ -2,6 +2,7 @@
 #pragma once
 #include "messages/wire/host_port.hpp"
 #include "messages/wire/tls_context.hpp"
+#include "models/device/fingerprint.hpp"
 #include "models/device/wire_format.hpp"
 #include "models/plan/routes.hpp"
 
@@ -31,6 +32,8 @@ struct options {
   /// rate, and makes no values. 0: it is made.
   double replay_gflops = 0;
   std::filesystem::path trace, graph;
+  /// By what the program's gradients may differ from another worker's.
+  fingerprint traits;
 };
 
 /// As a program writes them, "token-file".

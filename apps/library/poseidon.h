@@ -105,6 +105,8 @@ POSEIDON_API const char* poseidon_version(void);
  *   wire=float32|float16|bfloat16    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused
  *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
  *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
+ *   traits=NAME=VALUE;...            by what this program's gradients may differ from another worker's: "PyTorch=2.6.0;threads=2". Where workers
+ *                                    have other values, a line says that results are not bit-equal to one process. VALUE|TEXT: for people, TEXT
  * Texts of the library name an option as it is written here, "token-file=FILE".
  * Starts nothing. Returns null where an option is wrong; poseidon_error(NULL) says which. */
 POSEIDON_API poseidon_run* poseidon_join(const char* options);

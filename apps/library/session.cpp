@@ -2,6 +2,7 @@
 
 #include "apps/web/live_site.hpp"
 #include "cpu/cpu_device.hpp"
+#include "cpu/fingerprint.hpp"
 #include "models/words.hpp"
 #include "replay/replay_device.hpp"
 
@@ -62,6 +63,12 @@ void session::declare(std::vector<declared_parameter> parameters,
 node_setup session::setup() const {
   node_setup s;
   s.around = program_;
+  program_->traits = options_.traits;
+  // Where the program computes on another device, the processor only adds and steps, with the same bits everywhere.
+  const bool elsewhere = std::any_of(options_.traits.begin(), options_.traits.end(),
+                                     [](const auto& t) { return t.name == trait_names::device; });
+  for (const auto& t : cpu::fingerprint_of_steps())
+    if (!elsewhere || t.name != trait_names::processor) program_->traits.push_back(t);
   if (!options_.join) {
     s.run.emplace();
     s.run->declared = program_->declared;

@@ -75,6 +75,23 @@ void json_console::viewed(const view& v) {
   lines().out(e.line());
 }
 
+void json_console::promised(const promise& p) {
+  if (level() == verbosity::quiet) return;
+  json_array differences;
+  for (const auto& d : p.differences) {
+    json_array who;
+    for (const auto& [value, seats] : d.who) {
+      json_array workers;
+      for (const auto seat : seats) workers.put(seat);
+      who.put(json_object().put("value", value).put("workers", workers));
+    }
+    differences.put(json_object().put("what", d.what).put("who", who));
+  }
+  json_event e("results");
+  e.json("bit_equal", {p.bit_equal ? "true" : "false"});
+  lines().out(e.json("differences", {differences.text()}).text("text", p.text).line());
+}
+
 void json_console::note(const std::string& text) {
   if (level() != verbosity::quiet) lines().out(json_event("note").text("text", text).line());
 }

@@ -16,6 +16,7 @@ class json_console : public run_display {
               const std::vector<output_value>& outputs) override;
   void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override;
   void viewed(const view& v) override;
+  void promised(const promise& p) override;
   void note(const std::string& line) override;
   void warning(const std::string& line) override;
   void detail(const std::string& line) override;

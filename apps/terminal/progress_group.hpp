@@ -17,6 +17,7 @@ class run_listener : public progress {
               const std::vector<output_value>&) override {}
   void snapshot(std::uint64_t, const std::string&, const std::string&) override {}
   void viewed(const view&) override {}
+  void promised(const promise&) override {}
   void note(const std::string&) override {}
   void warning(const std::string&) override {}
 };
@@ -46,6 +47,9 @@ class progress_group : public progress {
   }
   void viewed(const view& v) override {
     for (const auto& one : all_) one->viewed(v);
+  }
+  void promised(const promise& p) override {
+    for (const auto& one : all_) one->promised(p);
   }
   void note(const std::string& line) override {
     for (const auto& one : all_) one->note(line);

@@ -38,6 +38,7 @@ json_object run_json(const state& s, std::uint32_t worker) {
   out.put("nodes", std::max<std::size_t>(1, facts.members.size()));
   out.put("first_clock", facts.first_clock).put("last_clock", facts.last_clock);
   out.put("staleness", facts.staleness).put("images_per_clock", facts.images_per_clock);
+  if (!facts.promise.empty()) out.put("promise", facts.promise);
   return out.put("phase", s.phase);
 }
 

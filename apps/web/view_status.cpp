@@ -141,6 +141,7 @@ std::string status_json(const cluster_view& view) {
     const auto pause = view.history().paused_for();
     out.put("testing", pause ? std::optional(pause->done) : std::nullopt);
     out.put("testing_total", pause ? std::optional(pause->total) : std::nullopt);
+    out.put("results", of_run(&run_facts::promise));
     json_array workers;
     for (const auto& [id, w] : s.workers) workers.put(member_status(s, id, w, now));
     out.put("workers", workers);
@@ -153,6 +154,7 @@ std::string status_text(const cluster_view& view) {
   return view.read([&](const cluster_view::state& s) {
     auto out = progress_of(s, view.history());
     for (const auto& [id, w] : s.workers) out += member_line(s, id, w, now);
+    if (s.facts && !s.facts->promise.empty()) out += s.facts->promise + "\n";
     const auto found = diagnose(s, now);
     if (found.stall) out += "stall: " + to_string(*found.stall, now) + "\n";
     for (const auto& slow : found.stragglers) out += "straggler: " + to_string(slow) + "\n";

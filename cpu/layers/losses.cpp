@@ -1,6 +1,7 @@
 // cpu/layers/losses.cpp - EuclideanLoss, SigmoidCrossEntropyLoss, HingeLoss, MultinomialLogisticLoss.
 #include "cpu/axis.hpp"
 #include "cpu/layers/labels.hpp"
+#include "models/net/hyperbolic_tangent.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -99,7 +100,7 @@ class sigmoid_cross_entropy_kernel final : public kernel {
   }
 
  private:
-  static float sigmoid(float x) { return 0.5f * std::tanh(0.5f * x) + 0.5f; }
+  static float sigmoid(float x) { return 0.5f * hyperbolic_tangent(0.5f * x) + 0.5f; }
 
   std::size_t samples_, size_;
   class_labels labels_;

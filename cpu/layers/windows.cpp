@@ -5,6 +5,7 @@
 #include "cpu/kernels/ave_pool.hpp"
 #include "cpu/kernels/max_pool.hpp"
 #include "cpu/layer.hpp"
+#include "models/net/hyperbolic_tangent.hpp"
 #include "models/net/pyramid.hpp"
 
 #include <algorithm>
@@ -171,7 +172,7 @@ class spp_kernel final : public kernel {
 };
 
 float sigmoid(float x) {
-  return 0.5f * std::tanh(0.5f * x) + 0.5f;
+  return 0.5f * hyperbolic_tangent(0.5f * x) + 0.5f;
 }
 
 /// One step of long short-term memory, from the state before and the sums at its four gates:
@@ -195,7 +196,7 @@ class lstm_unit_kernel final : public kernel {
   void forward(const pass&) override {
     each([&](const gates& s, std::size_t at, std::size_t) {
       c_->data[at] = s.forget * s.before + s.input * s.candidate;
-      h_->data[at] = s.output * std::tanh(c_->data[at]);
+      h_->data[at] = s.output * hyperbolic_tangent(c_->data[at]);
     });
   }
 
@@ -203,7 +204,7 @@ class lstm_unit_kernel final : public kernel {
     float* d_before = d_before_.exists() ? d_before_.memory() : nullptr;
     float* d_sums = d_sums_.exists() ? d_sums_.memory() : nullptr;
     each([&](const gates& s, std::size_t at, std::size_t row) {
-      const float t = std::tanh(c_->data[at]), dh = h_->diff[at];
+      const float t = hyperbolic_tangent(c_->data[at]), dh = h_->diff[at];
       const float dc = c_->diff[at] + dh * s.output * (1 - t * t);
       if (d_before != nullptr) d_before[at] = dc * s.forget;
       if (d_sums == nullptr) return;
@@ -229,8 +230,8 @@ class lstm_unit_kernel final : public kernel {
       for (std::size_t d = 0; d < size_; ++d) {
         const std::size_t at = n * size_ + d, row = 4 * n * size_ + d;
         const float forget = continues[n] == 0 ? 0 : continues[n] * sigmoid(x[row + size_]);
-        f({sigmoid(x[row]), forget, sigmoid(x[row + 2 * size_]), std::tanh(x[row + 3 * size_]),
-           before[at]},
+        f({sigmoid(x[row]), forget, sigmoid(x[row + 2 * size_]),
+           hyperbolic_tangent(x[row + 3 * size_]), before[at]},
           at, row);
       }
     }

@@ -60,7 +60,9 @@ std::vector<frames::member> read_nodes(std::string_view kind, const std::string&
     const seat_id seat{m.getSeat()};
     if (seat == no_seat) throw bad_frame(kind, "seat", std::to_string(value(seat)), "a member's");
     if (!out.empty()) check_order(kind, out.back().seat, seat);
-    out.push_back({seat, text(kind, "address of a member", m.getAddress())});
+    at_most(kind, "fingerprint's length", m.getFingerprint().size(), max_fingerprint_bytes);
+    out.push_back({seat, text(kind, "address of a member", m.getAddress()),
+                   text(kind, "fingerprint", m.getFingerprint())});
   }
   return out;
 }
@@ -219,6 +221,7 @@ frame_header read(wire::View::Reader r) {
   v.before = read(r.getBefore());
   v.prospect = r.getProspect();
   v.witnesses = read_witnesses("view", r.getWitnesses(), v.members);
+  v.kinds = read_nodes("view", "number of kinds", r.getKinds());
   const bool is_member = has(v.members, v.you) || has(v.witnesses, v.you);
   if (is_member == v.prospect || v.you == no_seat)
     throw bad_frame("view", "you", std::to_string(r.getYou()),

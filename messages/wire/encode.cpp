@@ -40,6 +40,7 @@ void write(capnp::List<wire::Member>::Builder w, const std::vector<frames::membe
   for (unsigned i = 0; i < w.size(); ++i) {
     w[i].setSeat(value(members[i].seat));
     w[i].setAddress(text_of(members[i].address));
+    w[i].setFingerprint(text_of(members[i].fingerprint));
   }
 }
 
@@ -116,6 +117,7 @@ void write(wire::View::Builder w, const frames::view& v) {
   write(w.initNodes(static_cast<unsigned>(v.members.size())), v.members);
   write(w.initWitnesses(static_cast<unsigned>(v.witnesses.size())), v.witnesses);
   w.setProspect(v.prospect);
+  write(w.initKinds(static_cast<unsigned>(v.kinds.size())), v.kinds);
   write(w.initBefore().initSeats(static_cast<unsigned>(v.before.seats.size())), v.before.seats);
   write(w.getBefore().initRoutes(static_cast<unsigned>(v.before.routes.size())), v.before.routes);
   w.setSolver(bytes_of(v.solver));

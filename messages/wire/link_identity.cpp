@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::size_t at_epoch = 4, at_replicas = 12, at_purpose = 16, at_run = 17, at_address = 25;
 constexpr std::size_t at_leader = at_address + 1 + max_address_bytes;
+constexpr std::size_t at_fingerprint = at_leader + 1 + max_address_bytes;
 
 void put_address(std::span<std::byte> to, const std::string& address) {
   if (address.size() > max_address_bytes) {
@@ -29,6 +30,26 @@ std::string get_address(std::span<const std::byte> from) {
   return printable(from.subspan(1, std::to_integer<std::size_t>(from[0])));
 }
 
+void put_fingerprint(std::span<std::byte> to, const std::string& text) {
+  if (text.size() > max_fingerprint_bytes)
+    throw std::invalid_argument("a fingerprint has " + std::to_string(text.size()) +
+                                " bytes, at most " + std::to_string(max_fingerprint_bytes) +
+                                " can be sent");
+  put(to, static_cast<std::uint16_t>(text.size()));
+  const auto bytes = std::as_bytes(std::span(text));
+  std::copy(bytes.begin(), bytes.end(), to.begin() + 2);
+}
+
+std::string get_fingerprint(std::span<const std::byte> from) {
+  const auto size = get<std::uint16_t>(from);
+  if (size > max_fingerprint_bytes)
+    throw std::invalid_argument("says that its fingerprint has " + std::to_string(size) +
+                                " bytes, at most " + std::to_string(max_fingerprint_bytes) +
+                                " are possible");
+  const auto* const text = reinterpret_cast<const char*>(from.data()) + 2;
+  return {text, size};
+}
+
 }  // namespace
 
 identity_block encode(const link_identity& who) {
@@ -40,6 +61,7 @@ identity_block encode(const link_identity& who) {
   out[at_purpose] = static_cast<std::byte>(who.wants);
   put_address(std::span(out).subspan(at_address), who.listen_address);
   put_address(std::span(out).subspan(at_leader), who.leader_address);
+  put_fingerprint(std::span(out).subspan(at_fingerprint), who.fingerprint);
   return out;
 }
 
@@ -56,6 +78,7 @@ link_identity decode_identity(const identity_block& bytes, const std::string& pe
   who.wants = link_identity::purpose{purpose};
   who.listen_address = get_address(std::span(bytes).subspan(at_address));
   who.leader_address = get_address(std::span(bytes).subspan(at_leader));
+  who.fingerprint = get_fingerprint(std::span(bytes).subspan(at_fingerprint));
   try {
     if (!who.leader_address.empty()) (void)parse_host_port(who.leader_address);
     auto at = parse_host_port(who.listen_address);

@@ -31,18 +31,21 @@ struct link_identity {
   purpose wants = purpose::train;
   /// Of a node that does not lead: where the leader accepts links, so that a joiner may dial any member. Empty: it leads.
   std::string leader_address;
+  /// By what its results may differ from another node's: models/device/fingerprint.hpp. Empty: it computes nothing.
+  std::string fingerprint;
 };
 
 inline constexpr std::size_t max_address_bytes = 255;
 // Seat 4, epoch 8, replicas 4, purpose 1, run 8, then two addresses, its own and the leader's, each of length 1 and 255 bytes (zeros
-// behind it): always whole, so that no length is read.
-inline constexpr std::size_t identity_bytes = 25 + 2 * (1 + max_address_bytes);
+// behind it), then its fingerprint of length 2 and 1022 bytes (likewise): always whole, so that no length is read.
+inline constexpr std::size_t identity_bytes =
+    25 + 2 * (1 + max_address_bytes) + 2 + max_fingerprint_bytes;
 using identity_block = std::array<std::byte, identity_bytes>;
 
-/// Errors   std::invalid_argument: an address is too long.
+/// Errors   std::invalid_argument: an address or the fingerprint is too long.
 [[nodiscard]] identity_block encode(const link_identity& who);
 /// `peer_host` stands for an empty host.
-/// Errors   std::invalid_argument: an address is none, or the purpose is unknown. The text continues "worker 2 ...".
+/// Errors   std::invalid_argument: an address is none, the purpose is unknown, or the fingerprint's length. The text continues "worker 2 ...".
 [[nodiscard]] link_identity decode_identity(const identity_block& bytes,
                                             const std::string& peer_host);
 

@@ -82,6 +82,7 @@ struct Frame {
 struct Member {
   seat @0 :UInt32;
   address @1 :Text;           # "host:port" where that node accepts links
+  fingerprint @2 :Text;       # models/device/fingerprint.hpp; a witness, which computes nothing, has none
 }
 
 # Who kept the solver state until a view began.
@@ -121,6 +122,7 @@ struct View {
   stateZeroedAt @26 :UInt64;  # the last iteration at which that happened; 0: it has not
   witnesses @27 :List(Member); # rising seats, none of them a member's: they vote on the next view, and train nothing. A witness that
                               # joins hears the view as a prospect, without solver, and later ones as NextView
+  kinds @29 :List(Member);    # members of this run's views so far, rising seats, one of each fingerprint
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 

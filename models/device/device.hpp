@@ -7,6 +7,7 @@
 #pragma once
 #include "models/device/device_updates.hpp"
 #include "models/device/factors.hpp"
+#include "models/device/fingerprint.hpp"
 #include "models/device/host_arithmetic.hpp"
 #include "models/net/net.hpp"
 #include "models/solver/solver_rule.hpp"
@@ -174,6 +175,9 @@ class device {
  public:
   virtual ~device() = default;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "cpu: 2 cores, AVX2, oneDNN 2.6.3"
+
+  /// By what its results may differ from those of a device of another machine; empty: they have none that matter.
+  [[nodiscard]] virtual fingerprint traits() const { return {}; }
 
   /// False for replay/: kernels only take time, look at no data, and do not mind the shapes of parameters.
   [[nodiscard]] virtual bool computes() const { return true; }

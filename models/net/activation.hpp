@@ -5,6 +5,7 @@
 // loop over packs of bfloat16. Without protobuf: nvcc reads it.
 #pragma once
 #include "models/annotations.hpp"
+#include "models/net/hyperbolic_tangent.hpp"
 
 #include <cmath>
 
@@ -62,15 +63,13 @@ struct absolute {
 
 struct sigmoid {
   [[nodiscard]] bool needs_x() const { return false; }
-  [[nodiscard]] POSEIDON_HOST_DEVICE float value(float x) const {
-    return 0.5f * std::tanh(0.5f * x) + 0.5f;
-  }
+  [[nodiscard]] float value(float x) const { return 0.5f * hyperbolic_tangent(0.5f * x) + 0.5f; }
   [[nodiscard]] POSEIDON_HOST_DEVICE float slope(float, float y) const { return y * (1 - y); }
 };
 
 struct tangent {
   [[nodiscard]] bool needs_x() const { return false; }
-  [[nodiscard]] POSEIDON_HOST_DEVICE float value(float x) const { return std::tanh(x); }
+  [[nodiscard]] float value(float x) const { return hyperbolic_tangent(x); }
   [[nodiscard]] POSEIDON_HOST_DEVICE float slope(float, float y) const { return 1 - y * y; }
 };
 
@@ -152,10 +151,8 @@ struct clip {
 struct swish {
   float beta;
   [[nodiscard]] bool needs_x() const { return true; }
-  [[nodiscard]] POSEIDON_HOST_DEVICE float value(float x) const {
-    return x * sigmoid{}.value(beta * x);
-  }
-  [[nodiscard]] POSEIDON_HOST_DEVICE float slope(float x, float y) const {
+  [[nodiscard]] float value(float x) const { return x * sigmoid{}.value(beta * x); }
+  [[nodiscard]] float slope(float x, float y) const {
     return beta * y + sigmoid{}.value(beta * x) * (1 - beta * y);
   }
 };

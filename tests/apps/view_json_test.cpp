@@ -100,7 +100,12 @@ TEST_CASE("status_text, status_json: a test phase under way says how far it is")
   auto facts = two_workers(0);
   facts.model = "small";
   facts.last_clock = 10000;
+  facts.promise = "results: bit-equal to one node with iter_size 2";
   r.view.begin(std::move(facts));
+  CHECK(status_text(r.view).find("\nresults: bit-equal to one node with iter_size 2\n") !=
+        std::string::npos);
+  CHECK(status_json(r.view).find("\"results\":\"results: bit-equal to one node") !=
+        std::string::npos);
   CHECK(status_json(r.view).find("\"testing\":null,\"testing_total\":null") != std::string::npos);
   long_task task{"testing", 1000, [] { return std::uint64_t{312}; }};
   task.training_pauses = true;

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::size_t identity_bytes = 537;  // messages/wire/handshake.cpp
+constexpr std::size_t identity_bytes = 1561;  // messages/wire/handshake.cpp
 
 struct outcome {
   std::optional<link_identity> peer;
@@ -129,6 +129,30 @@ TEST_CASE("handshake: who dials says what for") {
   const auto [dialer, acceptor] = both(d, options("secret"));
   REQUIRE(acceptor.peer);
   CHECK(acceptor.peer->wants == link_identity::purpose::ask_to_leave);
+}
+
+TEST_CASE("handshake: both hear by what the other's results may differ") {
+  auto d = options("secret", ":7601"), a = options("secret");
+  d.self.fingerprint = "oneDNN\t2.6.3\t\n";
+  a.self.fingerprint = std::string(max_fingerprint_bytes, 'x');
+  const auto [dialer, acceptor] = both(d, a);
+  REQUIRE(dialer.peer);
+  REQUIRE(acceptor.peer);
+  CHECK(acceptor.peer->fingerprint == d.self.fingerprint);
+  CHECK(dialer.peer->fingerprint == a.self.fingerprint);
+}
+
+TEST_CASE("handshake: a fingerprint longer than its place is refused") {
+  link_identity who;
+  who.listen_address = "host:1";
+  who.fingerprint = "x";
+  auto bytes = encode(who);
+  CHECK(decode_identity(bytes, "host").fingerprint == "x");
+  bytes[bytes.size() - max_fingerprint_bytes - 1] =
+      std::byte{0xff};  // the higher byte of its length
+  CHECK_THROWS_AS((void)decode_identity(bytes, "host"), std::invalid_argument);
+  who.fingerprint = std::string(max_fingerprint_bytes + 1, 'x');
+  CHECK_THROWS_AS((void)encode(who), std::invalid_argument);
 }
 
 TEST_CASE("handshake: a witness says that it is one") {

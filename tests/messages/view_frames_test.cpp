@@ -1,5 +1,6 @@
 // What a reader refuses of frames that say who takes part.
 #include "messages/wire/codec.hpp"
+#include "models/device/fingerprint.hpp"
 
 #include <doctest/doctest.h>
 
@@ -51,6 +52,15 @@ TEST_CASE("view frames: no member has the seat of a node without one") {
   auto prospect = view_for_seat(value(no_seat), {0});
   prospect.prospect = true;
   CHECK(!refusal_of_encoded(prospect).empty());
+}
+
+TEST_CASE("view frames: a member's fingerprint is no longer than the one of a handshake") {
+  auto v = view_for_seat(4, {0, 4});
+  v.members[1].fingerprint = std::string(max_fingerprint_bytes, 'x');
+  v.kinds = {{seat_id{0}, "host:1", "oneDNN"}};
+  CHECK(refusal_of_encoded(v) == "");
+  v.kinds[0].fingerprint = std::string(max_fingerprint_bytes + 1, 'x');
+  CHECK(refusal_of_encoded(v) == "view: fingerprint's length is 1023, expected at most 1022");
 }
 
 TEST_CASE("view frames: a view has members") {

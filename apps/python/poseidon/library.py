@@ -187,8 +187,11 @@ class Run:
     """One worker's part in a run; see poseidon.h. Every function raises PoseidonError with the library's text. begin() says on stderr what it
     waits for, unless `quiet`."""
 
-    def __init__(self, options: Dict[str, str], quiet: bool = False):
+    def __init__(self, options: Dict[str, str], quiet: bool = False, traits: Optional[Dict[str, str]] = None):
+        """`traits`: by what this program's gradients may differ from another worker's, as poseidon.h says."""
         self._library = library()
+        if traits:
+            options = {**options, "traits": ";".join(f"{name}={value}".replace(";", ",") for name, value in traits.items())}
         self._says = not quiet and ("listen" in options or "join" in options)  # who is alone waits for nobody
         for name, value in options.items():
             if "\n" in value:

@@ -25,7 +25,7 @@ class Worker:
         self._names = {name: number for number, name in enumerate(parameters)}
         self._shapes = {name: array.shape for name, array in parameters.items()}
         first = {name: self._checked(name, array) for name, array in parameters.items()}
-        self._run = Run(options_from(options), quiet)
+        self._run = Run(options_from(options), quiet, {"NumPy": np.__version__})
         self._run.declare([(name, array.shape, array.ctypes.data) for name, array in first.items()])
         self._run.begin()
         self._clocks = dict.fromkeys(parameters, 0)  # of each: how many gradients it has pushed

@@ -104,6 +104,7 @@ export class Panels {
   #overview() {
     const { graph } = this.store, factors = graph.routes.filter(r => r.route === 'factor_broadcast').length;
     const list = [row('actors', count(graph.nodes.length)), row('edges', count(graph.edges.length)), row('routes', `${graph.routes.length - factors} parameter_server, ${factors} factor_broadcast`)];
+    if (graph.run.promise) list.push(row('results', graph.run.promise.replace(/^results: /, '')));
     this.details.replaceChildren(h('h3', {}, `Worker ${graph.run.worker}`), h('table', {}, ...list), h('p', { class: 'faint' }, 'Choose an actor to see its mailbox, its messages, and the route of its gradient with the reason for it.'));
   }
 

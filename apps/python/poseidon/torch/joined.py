@@ -16,6 +16,7 @@ from .hooks import leaf_hook
 from .means import Means
 from .passes import Passes
 from .state import Buffers, FirstState
+from .traits import traits_of
 from .waits import Waits
 
 
@@ -51,7 +52,7 @@ class Joined:
         self._beginning = FirstState(model, self.index, ignored)
         buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
-        self.run = Run(options, quiet)
+        self.run = Run(options, quiet, traits_of(self.parameters))
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
         self.gpus: Optional[Gpus] = None
