@@ -32,22 +32,6 @@ convolution_shape resolve_convolution(const net_layer& layer, const shape& input
   return s;
 }
 
-std::vector<dnnl::algorithm> convolution_algorithms(const net_layer& layer,
-                                                    const convolution_shape& s,
-                                                    const shape& output) {
-  const std::vector direct{dnnl::algorithm::convolution_direct};
-  if (layer.spec.convolution_param().engine() == ::caffe::ConvolutionParameter::CAFFE)
-    return direct;
-  if (s.axes() != 2 || s.groups != 1 || s.in < 32 || s.out < 32) return direct;
-  for (std::size_t a = 0; a < 2; ++a) {
-    if (s.kernel[a] != 3 || s.stride[a] != 1 || s.dilation[a] != 1) return direct;
-  }
-  // Outputs are made in tiles of 4x4; where most of them would lie outside, nothing is won.
-  const auto tiled = (output[2] + 3) / 4 * 4 * ((output[3] + 3) / 4 * 4);
-  if (tiled > 2 * output[2] * output[3]) return direct;
-  return {dnnl::algorithm::convolution_winograd, dnnl::algorithm::convolution_direct};
-}
-
 convolution_layouts choose_layouts(const net& graph, const net_layer& layer) {
   const shape& input = graph.blobs[layer.bottoms[0]].shape;
   if (input.size() != 4) return {};

@@ -34,14 +34,6 @@ struct convolution_shape {
   }
 };
 
-/// Which of oneDNN's algorithms to ask for, best first. Winograd's F(4x4, 3x3) takes 4 of 9 multiplications and
-/// was measured 2.3 to 3.2 times as fast as the direct kernels (AVX-512, all three directions), at an error of
-/// 5e-6 of the outputs' size where theirs is 1e-6. `engine: CAFFE` in the layer keeps to the direct one.
-/// Source   Lavin & Gray, "Fast algorithms for convolutional neural networks", CVPR 2016.
-[[nodiscard]] std::vector<dnnl::algorithm> convolution_algorithms(const net_layer& layer,
-                                                                  const convolution_shape& s,
-                                                                  const shape& output);
-
 /// Reads convolution_param, of Im2col too; `input` is the bottom's shape.
 [[nodiscard]] convolution_shape resolve_convolution(const net_layer& layer, const shape& input);
 

@@ -6,38 +6,20 @@
 #include <initializer_list>
 #include <optional>
 #include <utility>
-#include <vector>
 
 namespace poseidon::cpu {
 
-/// One way to compute a direction.
-struct convolution_way {
-  dnnl::algorithm how = dnnl::algorithm::convolution_direct;
-  convolution_layouts layouts;
-};
-
-/// Every algorithm with every pair of layouts, algorithms first.
-[[nodiscard]] inline std::vector<convolution_way> ways(
-    const std::vector<dnnl::algorithm>& algorithms,
-    std::initializer_list<convolution_layouts> layouts) {
-  std::vector<convolution_way> all;
-  for (const dnnl::algorithm how : algorithms) {
-    for (const convolution_layouts& l : layouts) all.push_back({how, l});
-  }
-  return all;
-}
-
-/// Tries `make(way)` with each way and takes the first that oneDNN has a fast kernel for, else the
+/// Tries `make(layouts)` with each pair of layouts and takes the first that oneDNN has a fast kernel for, else the
 /// last that it has any kernel for.
 template <class Make>
-[[nodiscard]] auto first_fast(const std::vector<convolution_way>& candidates, Make make)
-    -> std::pair<decltype(make(convolution_way{})), convolution_way> {
-  std::optional<std::pair<decltype(make(convolution_way{})), convolution_way>> found;
-  for (const convolution_way& way : candidates) {
+[[nodiscard]] auto first_fast(std::initializer_list<convolution_layouts> candidates, Make make)
+    -> std::pair<decltype(make(convolution_layouts{})), convolution_layouts> {
+  std::optional<std::pair<decltype(make(convolution_layouts{})), convolution_layouts>> found;
+  for (const convolution_layouts& layouts : candidates) {
     try {
-      auto d = make(way);
+      auto d = make(layouts);
       const bool slow = is_reference(d);
-      if (!found || !slow) found.emplace(d, way);
+      if (!found || !slow) found.emplace(d, layouts);
       if (!slow) break;
     } catch (const dnnl::error& e) {
       if (e.status != dnnl_unimplemented) throw;

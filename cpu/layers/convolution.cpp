@@ -21,7 +21,6 @@ class convolution_kernel final : public kernel {
  public:
   explicit convolution_kernel(const layer_context& c)
       : shape_(resolve_convolution(c.layer, c.bottom_shape(0))),
-        algorithms_(convolution_algorithms(c.layer, shape_, c.top_shape(0))),
         bias_(shape_.bias ? c.parameter(1) : parameter_reader()),
         weight_gradient_(c.gradient(0)),
         bias_gradient_(shape_.bias ? c.gradient(1) : gradient_slot()) {
@@ -31,9 +30,7 @@ class convolution_kernel final : public kernel {
     if (c.state.has_backward()) {
       after_pooling_ = make_pooled_backward(c, shape_);
       if (!after_pooling_) {
-        // Winograd's kernels are faster even where three quarters of the gradients are zeros.
-        if (forward_how_ == algorithm::convolution_direct)
-          after_relu_ = make_relu_backward(c, shape_);
+        after_relu_ = make_relu_backward(c, shape_);
         top_ = &c.top(0);
         if (weight_gradient_.wanted() || bias_gradient_.wanted())
           make_weights(c, plain_weights, forward);
@@ -100,16 +97,14 @@ class convolution_kernel final : public kernel {
       c.state.forward_fused[relu->layer] = true;
     }
     const convolution_layouts option = choose_layouts(c.state.graph, c.layer);
-    const auto [d, way] =
-        first_fast(ways(algorithms_, {option, {}}), [&](const convolution_way& way) {
-          return forward_descriptor<dnnl::convolution_forward>(
-              run.engine(), attributes, dnnl::prop_kind::forward_training, way.how,
-              describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
-              bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
-              shape_.zeros_between(), shape_.pad, shape_.pad);
-        });
-    forward_how_ = way.how;
-    forward_layouts_ = way.layouts;
+    const auto [d, layouts] = first_fast({option, {}}, [&](const convolution_layouts& l) {
+      return forward_descriptor<dnnl::convolution_forward>(
+          run.engine(), attributes, dnnl::prop_kind::forward_training,
+          algorithm::convolution_direct, describe(c.bottom_shape(0), l.in),
+          any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), l.out), shape_.stride,
+          shape_.zeros_between(), shape_.pad, shape_.pad);
+    });
+    forward_layouts_ = layouts;
     forward_step_ = dnnl_step(run, dnnl::convolution_forward(d), d);
     forward_step_.bind(DNNL_ARG_SRC, d.src_desc());
     forward_step_.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
@@ -122,15 +117,14 @@ class convolution_kernel final : public kernel {
   void make_weights(const layer_context& c, const dnnl_desc& plain_weights,
                     const dnnl::convolution_forward::primitive_desc& hint) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, way] =
-        first_fast(ways(algorithms_, {forward_layouts_, {}}), [&](const convolution_way& way) {
-          return backward_descriptor<dnnl::convolution_backward_weights>(
-              run.engine(), run.attributes(), hint, way.how,
-              describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
-              bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
-              shape_.zeros_between(), shape_.pad, shape_.pad);
-        });
-    weights_layouts_ = way.layouts;
+    const auto [d, layouts] = first_fast({forward_layouts_, {}}, [&](const convolution_layouts& l) {
+      return backward_descriptor<dnnl::convolution_backward_weights>(
+          run.engine(), run.attributes(), hint, algorithm::convolution_direct,
+          describe(c.bottom_shape(0), l.in), any_layout(shape_.weights()), bias_desc(),
+          describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
+          shape_.pad);
+    });
+    weights_layouts_ = layouts;
     weights_step_ = dnnl_step(run, dnnl::convolution_backward_weights(d), d);
     weights_step_.bind(DNNL_ARG_SRC, d.src_desc());
     weights_step_.bind(DNNL_ARG_DIFF_DST, d.diff_dst_desc());
@@ -154,15 +148,15 @@ class convolution_kernel final : public kernel {
     if (!wanted) return;
     dnnl_run& run = c.state.dnnl;
     const convolution_layouts blocked{forward_layouts_.out, forward_layouts_.out};
-    const auto [d, way] = first_fast(
-        ways(algorithms_, {forward_layouts_, blocked, {}}), [&](const convolution_way& way) {
+    const auto [d, layouts] =
+        first_fast({forward_layouts_, blocked, {}}, [&](const convolution_layouts& l) {
           return backward_descriptor<dnnl::convolution_backward_data>(
-              run.engine(), run.attributes(), hint, way.how,
-              describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
-              describe(c.top_shape(0), way.layouts.out), shape_.stride, shape_.zeros_between(),
-              shape_.pad, shape_.pad);
+              run.engine(), run.attributes(), hint, algorithm::convolution_direct,
+              describe(c.bottom_shape(0), l.in), any_layout(shape_.weights()),
+              describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
+              shape_.pad);
         });
-    data_layouts_ = way.layouts;
+    data_layouts_ = layouts;
     data_step_ = dnnl_step(run, dnnl::convolution_backward_data(d), d);
     data_step_.bind(DNNL_ARG_DIFF_SRC, d.diff_src_desc());
     data_step_.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
@@ -208,8 +202,6 @@ class convolution_kernel final : public kernel {
   }
 
   convolution_shape shape_;
-  std::vector<algorithm> algorithms_;
-  algorithm forward_how_ = algorithm::convolution_direct;
   parameter_reader bias_;
   gradient_slot weight_gradient_, bias_gradient_;
   convolution_layouts forward_layouts_, weights_layouts_, data_layouts_;

@@ -97,16 +97,15 @@ class deconvolution_kernel final : public kernel {
 
   forward_desc make_forward(const layer_context& c) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, way] = first_fast(
-        ways({dnnl::algorithm::deconvolution_direct}, {layouts_of(shape_), {}}),
-        [&](const convolution_way& way) {
+    const auto [d, layouts] =
+        first_fast({layouts_of(shape_), {}}, [&](const convolution_layouts& l) {
           return forward_descriptor<dnnl::deconvolution_forward>(
               run.engine(), run.attributes(), dnnl::prop_kind::forward_training,
-              algorithm::deconvolution_direct, describe(c.bottom_shape(0), way.layouts.in),
-              any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), way.layouts.out),
+              algorithm::deconvolution_direct, describe(c.bottom_shape(0), l.in),
+              any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), l.out),
               shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
         });
-    forward_layouts_ = way.layouts;
+    forward_layouts_ = layouts;
     forward_ = dnnl_step(run, dnnl::deconvolution_forward(d), d);
     forward_.bind(DNNL_ARG_SRC, d.src_desc());
     forward_.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
@@ -118,16 +117,14 @@ class deconvolution_kernel final : public kernel {
 
   void make_data(const layer_context& c, const forward_desc& hint) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, way] =
-        first_fast(ways({dnnl::algorithm::deconvolution_direct}, {forward_layouts_, {}}),
-                   [&](const convolution_way& way) {
-                     return backward_descriptor<dnnl::deconvolution_backward_data>(
-                         run.engine(), run.attributes(), hint, algorithm::deconvolution_direct,
-                         describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
-                         describe(c.top_shape(0), way.layouts.out), shape_.stride,
-                         shape_.zeros_between(), shape_.pad, shape_.pad);
-                   });
-    data_layouts_ = way.layouts;
+    const auto [d, layouts] = first_fast({forward_layouts_, {}}, [&](const convolution_layouts& l) {
+      return backward_descriptor<dnnl::deconvolution_backward_data>(
+          run.engine(), run.attributes(), hint, algorithm::deconvolution_direct,
+          describe(c.bottom_shape(0), l.in), any_layout(shape_.weights()),
+          describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
+          shape_.pad);
+    });
+    data_layouts_ = layouts;
     data_ = dnnl_step(run, dnnl::deconvolution_backward_data(d), d);
     data_.bind(DNNL_ARG_DIFF_SRC, d.diff_src_desc());
     data_.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
@@ -137,16 +134,14 @@ class deconvolution_kernel final : public kernel {
 
   void make_weights(const layer_context& c, const forward_desc& hint) {
     dnnl_run& run = c.state.dnnl;
-    const auto [d, way] =
-        first_fast(ways({dnnl::algorithm::deconvolution_direct}, {forward_layouts_, {}}),
-                   [&](const convolution_way& way) {
-                     return backward_descriptor<dnnl::deconvolution_backward_weights>(
-                         run.engine(), run.attributes(), hint, algorithm::deconvolution_direct,
-                         describe(c.bottom_shape(0), way.layouts.in), any_layout(shape_.weights()),
-                         bias_desc(), describe(c.top_shape(0), way.layouts.out), shape_.stride,
-                         shape_.zeros_between(), shape_.pad, shape_.pad);
-                   });
-    weights_layouts_ = way.layouts;
+    const auto [d, layouts] = first_fast({forward_layouts_, {}}, [&](const convolution_layouts& l) {
+      return backward_descriptor<dnnl::deconvolution_backward_weights>(
+          run.engine(), run.attributes(), hint, algorithm::deconvolution_direct,
+          describe(c.bottom_shape(0), l.in), any_layout(shape_.weights()), bias_desc(),
+          describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
+          shape_.pad);
+    });
+    weights_layouts_ = layouts;
     weights_ = dnnl_step(run, dnnl::deconvolution_backward_weights(d), d);
     weights_.bind(DNNL_ARG_SRC, d.src_desc());
     weights_.bind(DNNL_ARG_DIFF_DST, d.diff_dst_desc());

@@ -9,17 +9,19 @@ namespace poseidon::cpu::winograd::POSEIDON_VECTORS {
 /// The room that a pass needs.
 template <class Form>
 struct work {
-  std::size_t tiles;  ///< at a time
-  spectrum u, v, m;   ///< inputs, weights and outputs
+  portions at_once;
+  spectrum u, v, m;  ///< inputs, weights and outputs
 
-  explicit work(const winograd_shape& s)
-      : tiles(tiles_at_once<Form>(s)),
-        u(tiles_of<Form>(s.in, tiles)),
-        v(weights_of<Form>(s.in.channels, s.out.channels)),
-        m(tiles_of<Form>(s.out, tiles)) {}
-  [[nodiscard]] std::size_t bias() const { return (m.blocks * lanes + 15) / 16 * 16; }
+  /// Outputs are worked in parts, as weights are; their gradients are not.
+  work(const winograd_shape& s, bool all_outputs)
+      : at_once(portions_of<Form>(s)),
+        u(tiles_of<Form>(s.in, at_once.tiles)),
+        v(weights_of<Form>({0, at_once.rows, 0, at_once.blocks})),
+        m(tiles_of<Form>(s.out, at_once.tiles)) {
+    if (!all_outputs) m.blocks = at_once.blocks;
+  }
   [[nodiscard]] std::size_t floats() const {
-    return bias() + v.size() + u.size() + m.size() + strip<Form>(tiles).size();
+    return v.size() + u.size() + m.size() + strip<Form>(at_once.tiles).size();
   }
 };
 
@@ -28,15 +30,28 @@ template <class Form>
 struct workplace : work<Form> {
   float *bias, *weights, *inputs, *outputs, *strips;
 
-  workplace(const winograd_shape& s, float* scratch)
-      : work<Form>(s),
+  workplace(const winograd_shape& s, bool all_outputs, float* scratch)
+      : work<Form>(s, all_outputs),
         bias(scratch),
-        weights(bias + work<Form>::bias()),
+        weights(bias + bias_floats(s)),
         inputs(weights + this->v.size()),
         outputs(inputs + this->u.size()),
         strips(outputs + this->m.size()) {}
+  static std::size_t bias_floats(const winograd_shape& s) {
+    return (s.out.channels + 15) / 16 * 16;
+  }
 };
 
+/// Calls f(blocks from, how many, rows from, how many) for all parts of the weights, all rows of some blocks of columns
+/// one after the other.
+template <class F>
+void each_part(const winograd_shape& s, const portions& at_once, F f) {
+  const std::size_t blocks = blocks_of(s.out.channels);
+  for (std::size_t b = 0; b < blocks; b += at_once.blocks)
+    for (std::size_t r = 0; r < s.in.channels; r += at_once.rows)
+      f(weight_part{r, std::min(at_once.rows, s.in.channels - r), b,
+                    std::min(at_once.blocks, blocks - b)});
+}
 /// Calls f(tiles, next) for all tiles, some at a time; of `next` there may be none.
 template <class F>
 void each_range(const winograd_shape& s, std::size_t at_once, F f) {
@@ -47,22 +62,43 @@ void each_range(const winograd_shape& s, std::size_t at_once, F f) {
   for (std::size_t first = 0; first < all; first += at_once) f(from(first), from(first + at_once));
 }
 
+/// Which of all steps of the products of a group of tiles comes next, so that prefetching is spread over them.
+class steps {
+ public:
+  steps(const winograd_shape& s, const portions& at_once, std::size_t points,
+        const prefetcher& ahead)
+      : ahead_(ahead) {
+    each_part(s, at_once, [&](const weight_part&) { all_ += points; });
+  }
+  void next() { ahead_.part(done_++, all_); }
+
+ private:
+  const prefetcher& ahead_;
+  std::size_t all_ = 0, done_ = 0;
+};
+
 template <class Form>
 void convolve(const winograd_shape& s, const weight_order& order, const float* x,
               const float* weights, const winograd_ending& ending, float* y, float* scratch) {
-  const workplace<Form> at(s, scratch);
-  spread_weights<Form>(order, weights, at.weights);
-  std::fill_n(at.bias, at.m.blocks * lanes, 0.0f);
+  const workplace<Form> at(s, false, scratch);
+  std::fill_n(at.bias, at.bias_floats(s), 0.0f);
   if (ending.bias != nullptr) std::copy_n(ending.bias, s.out.channels, at.bias);
   prefetcher ahead;
-  each_range(s, at.tiles, [&](const tile_range& tiles, const tile_range& next) {
+  each_range(s, at.at_once.tiles, [&](const tile_range& tiles, const tile_range& next) {
     transform_inputs<Form>(tiles, s.in, s.pad_h, s.pad_w, x, at.strips, at.inputs);
     ahead.clear();
     ahead.add(tiles, s.out, y);
     ahead.add(next, s.in, x);
-    multiply(tiles.count, s.in.channels, at.u, at.inputs, at.v, at.weights, at.m, at.outputs,
-             ahead);
-    write_outputs<Form>(tiles, at.outputs, at.bias, ending.slope, y);
+    steps step(s, at.at_once, at.u.points, ahead);
+    each_part(s, at.at_once, [&](const weight_part& part) {
+      const spectrum v = weights_of<Form>(part);
+      if (tiles.first == 0 || !at.at_once.whole)
+        spread_weights<Form>(order, part, weights, at.weights);
+      multiply(tiles.count, part, at.u, at.inputs, v, at.weights, at.m, at.outputs, step);
+      if (part.row + part.rows == s.in.channels)
+        write_outputs<Form>(tiles, part.block, part.blocks, at.m, at.outputs, at.bias, ending.slope,
+                            y);
+    });
   });
 }
 
@@ -87,18 +123,25 @@ void backward_data(const winograd_shape& s, const float* dy, const float* weight
 template <class Form>
 void backward_weights(const winograd_shape& s, const float* x, const float* dy, float* dw,
                       float* db, float* scratch) {
-  const workplace<Form> at(s, scratch);
+  const workplace<Form> at(s, true, scratch);
+  const weight_order order = forward_order<Form>(s);
   prefetcher ahead;
-  each_range(s, at.tiles, [&](const tile_range& tiles, const tile_range& next) {
+  each_range(s, at.at_once.tiles, [&](const tile_range& tiles, const tile_range& next) {
+    const bool first = tiles.first == 0, last = next.count == 0;
     transform_inputs<Form>(tiles, s.in, s.pad_h, s.pad_w, x, at.strips, at.inputs);
     transform_gradients<Form>(tiles, dy, at.strips, at.outputs);
     ahead.clear();
     ahead.add(next, s.in, x);
     ahead.add(next, s.out, dy);
-    add_products(tiles.count, at.u, at.inputs, at.m, at.outputs, tiles.first == 0, at.v, at.weights,
-                 ahead);
+    steps step(s, at.at_once, at.u.points, ahead);
+    each_part(s, at.at_once, [&](const weight_part& part) {
+      const bool whole = at.at_once.whole;
+      const spectrum v = weights_of<Form>(part);
+      add_products(tiles.count, part, at.u, at.inputs, at.m, at.outputs, first || !whole, v,
+                   at.weights, step);
+      if (last || !whole) gather_gradient<Form>(order, part, at.weights, dw, !whole && !first);
+    });
   });
-  gather_gradient<Form>(forward_order<Form>(s), at.weights, dw);
   if (db == nullptr) return;
   sum_planes(s, dy, at.bias);
   std::copy_n(at.bias, s.out.channels, db);
@@ -106,7 +149,10 @@ void backward_weights(const winograd_shape& s, const float* x, const float* dy, 
 
 template <class Form>
 std::size_t scratch_floats(const winograd_shape& s) {
-  return std::max(work<Form>(s).floats(), work<Form>(turned<Form>(s)).floats());
+  const auto floats = [](const winograd_shape& s, bool all_outputs) {
+    return workplace<Form>::bias_floats(s) + work<Form>(s, all_outputs).floats();
+  };
+  return std::max({floats(s, false), floats(turned<Form>(s), false), floats(s, true)});
 }
 
 template <class Form>

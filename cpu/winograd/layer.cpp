@@ -1,7 +1,6 @@
 #include "cpu/winograd/layer.hpp"
 
 #include "cpu/fusion.hpp"
-#include "cpu/kernels/gather.hpp"
 #include "cpu/winograd/convolution.hpp"
 
 #include <algorithm>
@@ -9,9 +8,6 @@
 namespace poseidon::cpu {
 namespace {
 
-// With AVX-512: transformed weights, 64 floats for each of these pairs of channels, are read again for every few tiles;
-// much beyond the second-level cache they take longer than the products.
-constexpr std::size_t most_weights = 16 * 1024;
 // With first layers and small nets losses leave Caffe's in the fourth digit within 50 iterations.
 constexpr std::size_t fewest_channels = 32;
 // Fewer do not repay the transformation of the weights.
@@ -114,11 +110,8 @@ bool suits_winograd(const net& graph, const net_layer& layer, const shape& botto
   const convolution_layouts l = choose_layouts(graph, layer);
   if (l.in != l.out || l.out == layout::plain) return false;
   const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
-  if (tiles * top[0] < fewest_tiles || tiles * 16 > 2 * top[2] * top[3]) return false;
-  if (!has_wide_vectors()) return taps == 3 || taps == 5;
-  // With AVX-512 oneDNN has such a kernel for 3x3.
-  return l.out == layout::c16 && taps == 5 &&
-         (in + 15) / 16 * 16 * ((out + 15) / 16 * 16) <= most_weights;
+  return (taps == 3 || taps == 5) && tiles * top[0] >= fewest_tiles &&
+         tiles * 16 <= 2 * top[2] * top[3];
 }
 
 std::unique_ptr<kernel> make_winograd_convolution(const layer_context& c) {

@@ -157,16 +157,16 @@ void transform_gradients(const tile_range& tiles, const float* dy, float* scratc
   transform_tiles<Form, typename Form::output_gradient>(tiles, tiles.tiled, 0, 0, dy, scratch, to);
 }
 
-/// Products to outputs; `bias` has a value for each lane of each block.
+/// Products of `blocks` blocks of channels from `first` on, m, to outputs; `bias` has a value for each lane of each block.
 template <class Form>
-void write_outputs(const tile_range& tiles, const float* products, const float* bias, float slope,
+void write_outputs(const tile_range& tiles, std::size_t first, std::size_t blocks,
+                   const spectrum& m, const float* products, const float* bias, float slope,
                    float* y) {
-  const spectrum m = tiles_of<Form>(tiles.tiled, tiles.at_once);
   each_run(tiles, [&](const tile_run& run) {
-    for (std::size_t b = 0; b < m.blocks; ++b)
+    for (std::size_t b = 0; b < blocks; ++b)
       write_run<Form>(products + b * m.block_step() + run.at * lanes, m.point_step(),
-                      bias + b * lanes, slope, run, tiles.tiled,
-                      plane_of(tiles.tiled, run.sample, b, y));
+                      bias + (first + b) * lanes, slope, run, tiles.tiled,
+                      plane_of(tiles.tiled, run.sample, first + b, y));
   });
 }
 

@@ -40,17 +40,39 @@ spectrum weights_of(std::size_t rows, std::size_t columns) {
   return {Form::points * Form::points, blocks_of(columns), blocks_of(rows) * lanes};
 }
 
-/// The number of tiles that are computed at a time. Each group of tiles reads the weights again: the more weights, the
-/// more tiles, up to what the caches hold.
+/// Some of the weights: from channels [row, row + rows) to those of blocks of columns [block, block + blocks).
+struct weight_part {
+  std::size_t row, rows, block, blocks;
+};
 template <class Form>
-std::size_t tiles_at_once(const winograd_shape& s) {
+spectrum weights_of(const weight_part& p) {
+  return {Form::points * Form::points, p.blocks, blocks_of(p.rows) * lanes};
+}
+
+/// What is worked at a time, so that it stays in the caches.
+struct portions {
+  std::size_t tiles;
+  std::size_t rows, blocks;  ///< of the weights; all of them where `whole`
+  bool whole;
+};
+
+/// Few tiles and all weights where the second-level cache holds these. Else many tiles and parts of the weights: each
+/// group of tiles transforms all weights anew, and that takes as long as the products of six tiles.
+template <class Form>
+portions portions_of(const winograd_shape& s) {
   const std::size_t tile = tiles_of<Form>(s.in, 1).size() + tiles_of<Form>(s.out, 1).size();
-  const std::size_t weights = weights_of<Form>(s.in.channels, s.out.channels).size();
-  const std::size_t most = std::max(
-      fewest_at_once, std::min(weights / weights_per_tile_at_once, most_floats_at_once / tile));
-  const std::size_t all = tiles_in(s), ranges = (all + most - 1) / most;
+  const std::size_t rows = s.in.channels, blocks = blocks_of(s.out.channels);
+  portions p{fewest_at_once, rows, blocks,
+             weights_of<Form>(rows, s.out.channels).size() <= most_whole_weights};
+  if (!p.whole) {
+    p.tiles = std::max(p.tiles, std::min(most_at_once, most_tile_floats / tile));
+    p.rows = std::min(rows, rows_of_part);
+    p.blocks = std::min(blocks, blocks_of_part);
+  }
+  const std::size_t all = tiles_in(s), ranges = (all + p.tiles - 1) / p.tiles;
   constexpr std::size_t step = 8;  // a multiple of rows_at_once
-  return ((all + ranges - 1) / ranges + step - 1) / step * step;
+  p.tiles = ((all + ranges - 1) / ranges + step - 1) / step * step;
+  return p;
 }
 
 /// `count` tiles from `first` on, among all that the outputs `tiled` are cut into; at most `at_once`.

@@ -36,7 +36,7 @@ const std::vector<ref::conv> shapes = {
     {1, 6, 5, 5, 6, 3, 3, 1, 1, 1, 6},
     {2, 12, 6, 6, 6, 1, 1, 2, 0, 1, 2},
     {1, 3, 27, 27, 16, 11, 11, 4},
-    // Winograd's, where the processor has it.
+    // Winograd's.
     {2, 48, 13, 13, 40, 3, 3, 1, 1},
     {1, 32, 7, 10, 33, 3, 3, 1, 0},
     {3, 64, 14, 14, 64, 3, 3, 1, 1},
@@ -61,24 +61,6 @@ TEST_CASE("convolution: forward and backward equal the naive loops for every sha
     CHECK(deviation(r.gradient(0), g.dw) < 1e-5);
     CHECK(deviation(r.gradient(1), g.db) < 1e-5);
   }
-}
-
-TEST_CASE(
-    "convolution: Winograd's algorithm is asked for where it pays, and not for engine: CAFFE") {
-  const auto algorithms = [](const ref::conv& c, const char* engine) {
-    auto layer = net_of(c).n.layers.at(1);
-    if (*engine != 0)
-      layer.spec.mutable_convolution_param()->set_engine(::caffe::ConvolutionParameter::CAFFE);
-    const auto s = cpu::resolve_convolution(layer, {c.n, c.ic, c.h, c.w});
-    return cpu::convolution_algorithms(layer, s, {c.n, c.oc, c.oh(), c.ow()}).size();
-  };
-  CHECK(algorithms({2, 48, 13, 13, 40, 3, 3, 1, 1}, "") == 2);
-  CHECK(algorithms({2, 48, 13, 13, 40, 3, 3, 1, 1}, "CAFFE") == 1);
-  CHECK(algorithms({2, 48, 13, 13, 40, 5, 5, 1, 2}, "") == 1);        // another window
-  CHECK(algorithms({2, 48, 13, 13, 40, 3, 3, 2, 1}, "") == 1);        // a stride
-  CHECK(algorithms({2, 48, 13, 13, 40, 3, 3, 1, 2, 2}, "") == 1);     // dilation
-  CHECK(algorithms({2, 64, 13, 13, 64, 3, 3, 1, 1, 1, 2}, "") == 1);  // groups
-  CHECK(algorithms({2, 48, 2, 2, 48, 3, 3, 1, 1}, "") == 1);  // a tile of which a quarter is used
 }
 
 TEST_CASE("convolution: new weights are packed when their version changes, and not before") {

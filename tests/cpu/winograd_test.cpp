@@ -1,11 +1,13 @@
 // Winograd's way of 3x3 and 5x5 windows: the passes on vectors of eight and of sixteen channels, and as the layers take
-// them. With AVX-512 oneDNN computes the 3x3 windows of the same nets.
+// them.
 #include "cpu/buffer.hpp"
 #include "cpu/kernels/gather.hpp"
 #include "cpu/winograd/convolution.hpp"
 #include "cpu/winograd/layer.hpp"
 #include "tests/cpu/hand_net.hpp"
 #include "tests/reference/image_layers.hpp"
+
+#include <random>
 
 using namespace poseidon;
 using namespace poseidon::test;
@@ -51,6 +53,14 @@ const std::vector<ref::conv> shapes = {
     {4, 32, 12, 13, 48, 3, 3},       {1, 32, 9, 131, 32, 3, 3, 1, 1},
     {1, 46, 17, 18, 47, 3, 3, 1, 2}, {2, 96, 13, 13, 64, 3, 3, 1, 1, 1, 2},
     {9, 32, 13, 15, 40, 3, 3, 1, 1},
+};
+
+// So many weights that they are transformed in parts, over rows and columns that do not divide evenly, once for each
+// of several groups of tiles; and a group of channels likewise.
+const std::vector<ref::conv> wide_shapes = {
+    {3, 176, 33, 35, 208, 3, 3, 1, 1}, {1, 192, 50, 71, 184, 3, 3, 1, 1},
+    {3, 112, 26, 37, 176, 5, 5, 1, 2}, {2, 384, 13, 13, 352, 3, 3, 1, 1, 1, 2},
+    {1, 330, 18, 22, 104, 3, 3, 1, 0},
 };
 
 /// A winograd_convolution with its blobs in blocks of `form`, and plain ones outside.
@@ -137,7 +147,7 @@ TEST_CASE("Winograd: every pass equals the naive loops, in blocks of eight and o
 TEST_CASE("Winograd: layers' forward and backward equal the naive loops for every shape") {
   for (const ref::conv& c : shapes) {
     CAPTURE(text_of(c));
-    CHECK(suits(c) == (c.kh == 5 || !cpu::has_wide_vectors()));
+    CHECK(suits(c));
     const hand_net h = winograd_net(c);
     running_net r(h.n, {1, true});
     const auto x = noise(r.size(0), 1), dy = noise(r.size(1), 2);
@@ -151,6 +161,69 @@ TEST_CASE("Winograd: layers' forward and backward equal the naive loops for ever
     CHECK(deviation(r.diff("x"), g.dx) < tolerance);
     CHECK(deviation(r.gradient(0), g.dw) < tolerance);
     CHECK(deviation(r.gradient(1), g.db) < tolerance);
+  }
+}
+
+TEST_CASE("Winograd: layers equal the direct kernels for wide shapes and along a walk of shapes") {
+  std::vector<ref::conv> all = wide_shapes;
+  std::mt19937 dice(40);
+  const auto from_to = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(dice);
+  };
+  while (all.size() < wide_shapes.size() + 24) {
+    const int taps = from_to(0, 1) == 0 ? 3 : 5, in = from_to(32, 130), out = from_to(32, 130);
+    const ref::conv c{from_to(1, 4), in, from_to(5, 30),      from_to(5, 30), out, taps,
+                      taps,          1,  from_to(0, taps - 1)};
+    if (suits(c)) all.push_back(c);
+  }
+  for (const ref::conv& c : all) {
+    CAPTURE(text_of(c));
+    CHECK(suits(c));
+    const hand_net h = winograd_net(c), d = winograd_net(c, "engine: CAFFE");
+    running_net r(h.n, {1, true}), direct(d.n, {1, true});
+    const auto x = noise(r.size(0), 1), dy = noise(r.size(1), 2);
+    for (running_net* n : {&r, &direct}) {
+      n->set("x", x);
+      n->forward();
+      n->set_diff("y", dy);
+      n->backward();
+    }
+    CHECK(deviation(r.data("y"), ref::widen(direct.data("y"))) < tolerance);
+    CHECK(deviation(r.diff("x"), ref::widen(direct.diff("x"))) < tolerance);
+    CHECK(deviation(r.gradient(0), ref::widen(direct.gradient(0))) < tolerance);
+    CHECK(deviation(r.gradient(1), ref::widen(direct.gradient(1))) < tolerance);
+  }
+}
+
+TEST_CASE("Winograd: a sample has the same bits alone and in any batch") {
+  for (const ref::conv& c :
+       {ref::conv{5, 40, 17, 15, 48, 3, 3, 1, 1}, ref::conv{3, 176, 33, 35, 208, 3, 3, 1, 1},
+        ref::conv{3, 112, 18, 21, 176, 5, 5, 1, 2}}) {
+    for (const cpu::layout form : {cpu::layout::c8, cpu::layout::c16}) {
+      if (form == cpu::layout::c16 && !cpu::has_wide_vectors()) continue;
+      CAPTURE(text_of(c));
+      ref::conv one = c;
+      one.n = 1;
+      const auto size = [](const ref::conv& s, int channels, int h, int w) {
+        return static_cast<std::size_t>(s.n * channels * h * w);
+      };
+      const auto x = noise(size(c, c.ic, c.h, c.w), 1),
+                 dy = noise(size(c, c.oc, c.oh(), c.ow()), 2),
+                 w = noise(static_cast<std::size_t>(c.oc * c.ic * c.kh * c.kw), 3),
+                 b = noise(static_cast<std::size_t>(c.oc), 4);
+      blocked_convolution together(c, form), alone(one, form);
+      const auto y = together.forward(x, w, b), dx = together.backward_data(dy, w);
+      const auto sample = [](const std::vector<float>& all, std::size_t each, int which) {
+        const auto at = all.begin() + static_cast<std::ptrdiff_t>(each) * which;
+        return std::vector<float>(at, at + static_cast<std::ptrdiff_t>(each));
+      };
+      const std::size_t in = x.size() / static_cast<std::size_t>(c.n),
+                        out = dy.size() / static_cast<std::size_t>(c.n);
+      for (int i = 0; i < c.n; ++i) {
+        CHECK(alone.forward(sample(x, in, i), w, b) == sample(y, out, i));
+        CHECK(alone.backward_data(sample(dy, out, i), w) == sample(dx, in, i));
+      }
+    }
   }
 }
 
@@ -179,7 +252,9 @@ TEST_CASE("Winograd: a ReLU behind it, no bias, and weights that stay as they ar
 }
 
 TEST_CASE("Winograd: what a pass left in the scratch memory changes no bit of the next") {
-  for (const ref::conv& c : shapes) {
+  std::vector<ref::conv> all = shapes;
+  all.insert(all.end(), wide_shapes.begin(), wide_shapes.end());
+  for (const ref::conv& c : all) {
     CAPTURE(text_of(c));
     const hand_net h = winograd_net(c);
     running_net r(h.n);
@@ -196,9 +271,8 @@ TEST_CASE("Winograd: what a pass left in the scratch memory changes no bit of th
 }
 
 TEST_CASE("Winograd: taken where it pays, and not for engine: CAFFE") {
-  const bool wide = cpu::has_wide_vectors();
   CHECK(suits({2, 32, 16, 16, 32, 5, 5, 1, 2}));
-  CHECK(suits({2, 32, 16, 16, 32, 3, 3, 1, 1}) != wide);  // oneDNN has it for AVX-512
+  CHECK(suits({2, 32, 16, 16, 32, 3, 3, 1, 1}));
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 2}, "engine: CAFFE"));
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 1, 1}));              // another window
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 3, 5, 1, 1}));        // not a square
@@ -209,9 +283,8 @@ TEST_CASE("Winograd: taken where it pays, and not for engine: CAFFE") {
   CHECK_FALSE(suits({2, 32, 16, 16, 32, 5, 5, 1, 5}));        // more padding than a window reaches
   CHECK_FALSE(suits({2, 3, 16, 16, 32, 5, 5, 1, 2}));         // a first layer
   CHECK_FALSE(suits({2, 16, 16, 16, 32, 5, 5, 1, 2}));        // a small net
-  // Channels that blocks of 8 hold; weights beyond the caches that AVX-512's 16 tiles rely on.
-  CHECK(suits({2, 40, 16, 16, 40, 5, 5, 1, 2}) != wide);
-  CHECK(suits({2, 256, 16, 16, 256, 5, 5, 1, 2}) != wide);
-  CHECK_FALSE(suits({64, 32, 5, 5, 32, 5, 5}));       // a tile of which a sixteenth is used
-  CHECK_FALSE(suits({1, 32, 8, 8, 32, 5, 5, 1, 2}));  // few tiles
+  CHECK(suits({2, 40, 16, 16, 40, 5, 5, 1, 2}));              // channels that blocks of 8 hold
+  CHECK(suits({1, 512, 14, 14, 512, 3, 3, 1, 1}));            // weights beyond the caches
+  CHECK_FALSE(suits({64, 32, 5, 5, 32, 5, 5}));               // a tile of which a sixteenth is used
+  CHECK_FALSE(suits({1, 32, 8, 8, 32, 5, 5, 1, 2}));          // few tiles
 }
