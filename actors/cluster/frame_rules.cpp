@@ -56,4 +56,22 @@ std::optional<std::string> refusal_of(const frame_header& h, const frame_sender&
   return std::nullopt;
 }
 
+bool is_of_another_view(const frame_header& h, const frame_sender& from, const frame_listener& to) {
+  if (from.wrote == written_in::same_view) return false;
+  const auto rule = rule_for(h);
+  // A link keeps the order: what is said before there is a view comes before all that is said in one.
+  if (rule.path == frame_path::link || rule.phases == detail::forming) return false;
+  // Who leads a later view is not known here yet.
+  if (from.wrote == written_in::later_view) return true;
+  switch (rule.path) {
+    case frame_path::from_leader:
+      return from.has_led;
+    case frame_path::to_leader:
+    case frame_path::joiner:
+      return to.self == to.leader || to.has_led;
+    default:
+      return true;
+  }
+}
+
 }  // namespace poseidon

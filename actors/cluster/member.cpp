@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <mutex>
-#include <optional>
 #include <random>
 #include <utility>
 
@@ -17,9 +16,8 @@ namespace poseidon {
 
 namespace {
 
-constexpr std::chrono::seconds first_word{5};
-constexpr std::chrono::milliseconds one_of_several{3000};
-constexpr std::chrono::milliseconds for_a_newcomer{1000};  // it listened before it got ready
+// A newcomer listened before it got ready.
+constexpr std::chrono::milliseconds first_word{5000}, one_of_several{3000}, for_a_newcomer{1000};
 constexpr int most_hops = 4;
 constexpr std::size_t most_early = max_members, most_turned_away = 16, most_newcomers = 64;
 
@@ -69,7 +67,9 @@ member::member(member_setup setup)
 void member::enter(agreed_view next) {
   for (const auto& m : without(view_.members, next.members)) gone_.insert(m.seat);
   for (const auto& w : without(view_.witnesses, next.witnesses)) gone_.insert(w.seat);
-  while (gone_.size() > max_members) gone_.erase(gone_.begin());
+  if (view_.epoch > 0) led_.insert(view_.leader());
+  for (auto* const of : {&gone_, &led_})
+    while (of->size() > max_members) of->erase(of->begin());
   view_ = std::move(next);
   next_leader_.reset();
   for (const auto* const nodes : {&view_.members, &view_.witnesses})

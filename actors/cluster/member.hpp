@@ -96,6 +96,8 @@ class member {
   void link_again(seat_id seat, const link_connection& c, const member_context& context);
   /// It was a member or a witness of an earlier view, and is none of this one.
   [[nodiscard]] bool is_gone(seat_id seat) const { return gone_.contains(seat); }
+  /// It led a view in which this node was before.
+  [[nodiscard]] bool has_led(seat_id seat) const { return led_.contains(seat); }
   /// Where this node listens.
   [[nodiscard]] const std::string& address() const { return address_; }
   /// The node that joined last.
@@ -159,6 +161,7 @@ class member {
   std::map<seat_id, std::string> lost_;  // links, and why; of the last nodes that had one
   std::map<seat_id, std::shared_ptr<const link_counters>> counters_;
   std::set<seat_id> gone_;  // were members, and are none
+  std::set<seat_id> led_;   // views before this one
   frames::member newest_;
   seat_id next_seat_{1};                       // that this node gives, if it leads
   std::string joined_at_;                      // where this node has reached the leader

@@ -216,6 +216,10 @@ bool is_of_its_senders_view(const frame_header& h) {
       h);
 }
 
+bool is_for_the_page(const frame_header& h) {
+  return std::holds_alternative<frames::watch>(h) || std::holds_alternative<frames::report>(h);
+}
+
 void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits) {
   // A joiner has no seat before its view says so.
   if (h.from.seat != no_seat && peer != no_seat && h.from.seat != peer)

@@ -45,6 +45,9 @@ struct link_limits {
 /// Whether it says how far its sender is in its own view, or asks for something there: in a later one it counts for nothing.
 [[nodiscard]] bool is_of_its_senders_view(const frame_header& h);
 
+/// Whether it is for the page that the leader of one view shows. It comes again each second, so that in another view it may be lost.
+[[nodiscard]] bool is_for_the_page(const frame_header& h);
+
 /// Holds the header of a frame from node `peer` to the run. While that seat is not known, no_seat, the frame may name any.
 /// Errors   bad_frame.
 void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits);

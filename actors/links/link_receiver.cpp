@@ -184,9 +184,10 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
 }
 
 /// What the peer has written in an earlier view is read and thrown away. It writes nothing of a later one before this node has
-/// said that its links are bound to it.
+/// said that its links are bound to it; only the page's figures nobody waits for.
 bool link_receiver::is_late(const open_frame& f) {
   const auto epoch = f.head.from.epoch, here = f.binding->self.epoch;
+  if (is_for_the_page(f.head.header)) return epoch != here;
   if (!is_of_a_view(f.head.header)) return false;
   if (f.binding->between_views) return true;
   if (epoch == here) return false;

@@ -107,7 +107,7 @@ class link_receiver : public actor<link_receiver> {
     std::span<std::byte> place;
     std::size_t filled = 0;
     std::int64_t start_ns = 0;
-    bool late = false;  // of an earlier view
+    bool late = false;  // of another view
   };
 
   receiver_ended receive_all();

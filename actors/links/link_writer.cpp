@@ -21,6 +21,10 @@ void link_writer::drop_what_waits() {
   queue_.drop([](const frame_header& h) { return is_of_a_view(h) || is_of_its_senders_view(h); });
 }
 
+void link_writer::drop_what_is_for_the_page() {
+  queue_.drop([](const frame_header& h) { return is_for_the_page(h); });
+}
+
 void link_writer::drop_shared_state() {
   queue_.drop(
       [](const frame_header& h) { return std::holds_alternative<frames::shared_state>(h); });

@@ -48,6 +48,7 @@ void network_link::on(const close_link& m) {
 
 void network_link::on(const bind_link& m) {
   if (m.binding->goes_back) writer_.drop_what_waits();
+  if (m.binding->self.epoch != shared_->binding()->self.epoch) writer_.drop_what_is_for_the_page();
   reads_older_ = !shared_->bind(m.binding);
   binds_ = true;
   say_bound();

@@ -183,6 +183,7 @@ void assembly::connect() {
   if (!view.leads()) t.to_leader = t.links.front();
   t.shows = core_.setup.records.shows && view.leads();
   t.watched = core_.watched;
+  t.epoch = view.epoch;
   core_.as_node.tell<connect_telemetry>(telemetry_, std::move(t));
   core_.phase = core_.phase == run_phase::building ? run_phase::waiting : run_phase::resuming;
   core_.setup.display->detail("membership: links to " + plural(view.others().size(), "node") +

@@ -49,11 +49,13 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   if (!is_member && core_.members.is_gone(m.seat)) return next::nothing;
   if (is_too_early(m) || is_too_late(m)) return next::nothing;
   const auto leader = core_.change.leader().value_or(view.leader());
-  auto why = refusal_of(m.header, {m.seat, is_member}, {view.seat, leader, core_.phase});
+  const frame_sender writer{m.seat, is_member, view_of(m), core_.members.has_led(m.seat)};
+  const frame_listener here{view.seat, leader, core_.phase, core_.members.has_led(view.seat)};
+  auto why = refusal_of(m.header, writer, here);
   // Who does not know yet that another node leads has said it to the wrong one, or is not the right one any more. That one
   // says again what matters to the next one.
   const bool hands_over = leader != view.leader() || core_.phase == run_phase::parting;
-  if (why && hands_over) return next::nothing;
+  if (why && (hands_over || is_of_another_view(m.header, writer, here))) return next::nothing;
   if (why && !is_member && epoch_of_ballot(m.header) != 0) {
     leave_out(m.seat);
     return next::nothing;
@@ -77,6 +79,17 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
       m.header);
 }
 
+/// The newest view that this node knows, begun or not.
+std::uint64_t frame_desk::newest_epoch() const {
+  return std::max(core_.view().epoch, core_.change.next().epoch);
+}
+
+written_in frame_desk::view_of(const control_arrived& m) const {
+  const auto newest = newest_epoch();
+  if (m.epoch == 0 || m.epoch == newest) return written_in::same_view;
+  return m.epoch < newest ? written_in::earlier_view : written_in::later_view;
+}
+
 /// It has come with a view of which only the leader before knew, and the members have agreed on another one: it may come again.
 void frame_desk::leave_out(seat_id seat) {
   const auto& links = core_.members.links();
@@ -93,9 +106,17 @@ bool frame_desk::is_ready_for_unknown_view(const control_arrived& m) {
   return ready != nullptr && ready->epoch > agreement_.epoch();
 }
 
+/// What is said to the leader of a view that forms, by a node that knows it. Where members are lost, the others may have agreed on a
+/// view that this node leads before it has noticed anything.
+bool frame_desk::is_for_leader_to_be(const control_arrived& m) {
+  if (core_.setup.run && core_.setup.run->survive > 0 && !core_.view().leads() &&
+      std::holds_alternative<frames::suspect>(m.header))
+    return core_.phase == run_phase::training;
+  return is_ready_for_unknown_view(m);
+}
+
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
 bool frame_desk::is_early(const control_arrived& m) {
-  if (is_ready_for_unknown_view(m)) return true;
   if (rule_for(m.header).path == frame_path::to_leader) return !core_.view().leads();
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
@@ -106,9 +127,7 @@ bool frame_desk::is_early(const control_arrived& m) {
 bool frame_desk::is_too_early(const control_arrived& m) {
   const bool awaits_next =
       core_.change.awaits_next() || (core_.phase == run_phase::gathering && joining_.is_ready());
-  // While this node builds the next view, the others may have agreed already on one that replaces it, which this node leads.
-  const bool is_of_replacement = core_.change.knows_next() && is_ready_for_unknown_view(m);
-  if (!is_of_replacement && (!awaits_next || !is_early(m))) return false;
+  if (!is_for_leader_to_be(m) && (!awaits_next || !is_early(m))) return false;
   std::erase_if(early_, [&](const auto& e) {
     return e.seat == m.seat && e.header.index() == m.header.index();
   });
@@ -119,7 +138,7 @@ bool frame_desk::is_too_early(const control_arrived& m) {
 /// It is of a view that another one has replaced, or that this node has heard of already. What members may say once in a view is
 /// counted anew as soon as this node follows the others to the next one, so from then on what is of the view before is late.
 bool frame_desk::is_too_late(const control_arrived& m) {
-  const auto newest = std::max(core_.view().epoch, core_.change.next().epoch);
+  const auto newest = newest_epoch();
   // From a witness that has left meanwhile, too, which is no member any more.
   const auto of_ballot = epoch_of_ballot(m.header);
   if (of_ballot > 0 && of_ballot < newest && core_.members.is_gone(m.seat)) return true;

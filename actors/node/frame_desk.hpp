@@ -50,7 +50,10 @@ class frame_desk {
     worker_id worker{};  ///< in this node's view
   };
   void leave_out(seat_id seat);
+  [[nodiscard]] std::uint64_t newest_epoch() const;
+  [[nodiscard]] written_in view_of(const control_arrived& m) const;
   [[nodiscard]] bool is_ready_for_unknown_view(const control_arrived& m);
+  [[nodiscard]] bool is_for_leader_to_be(const control_arrived& m);
   [[nodiscard]] bool is_early(const control_arrived& m);
   [[nodiscard]] bool is_too_early(const control_arrived& m);
   [[nodiscard]] bool is_too_late(const control_arrived& m);

@@ -45,7 +45,7 @@ void telemetry::on(const report_tick&) {
 void telemetry::ask() {
   const auto interval = setup_.view->watchers() > 0 ? seen_ms : unseen_ms;
   for (const auto& link : ports_->links)
-    tell(link, send_frame{frames::watch{now_ns(), interval}, {}, 0});
+    tell(link, send_frame{frames::watch{now_ns(), interval}, {}, 0, ports_->epoch});
 }
 
 void telemetry::answer() {
@@ -58,7 +58,8 @@ void telemetry::answer() {
   r.heard_ns = watch_heard_ns_;
   const auto bytes = encode_report(r);
   under_way_ = bytes;
-  tell(ports_->to_leader, send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else},
+  tell(ports_->to_leader,
+       send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else, ports_->epoch},
        bytes->size());
 }
 

@@ -37,6 +37,7 @@ struct connect_telemetry {
   port<send_frame> to_leader;           ///< empty on the leader
   bool shows = false;                   ///< on the leader, with --web: asks the others
   bool watched = false;                 ///< on another node while the leader shows the run
+  std::uint64_t epoch = 0;              ///< of the view: what is told is of that one
 };
 struct report_tick {};
 

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 using namespace poseidon;
 
@@ -132,4 +133,69 @@ TEST_CASE(
     CHECK(may_hear(h, {the_leader}, the_second, run_phase::parting) ==
           (std::holds_alternative<frames::start_training>(h) ||
            std::holds_alternative<frames::next_view>(h) || kind_name(h).starts_with("view_")));
+}
+
+namespace {
+
+using kind_set = std::set<std::string>;
+
+/// Frames for which `to` ends its link to the sender, in any phase of a run.
+kind_set bad_frames(const frame_sender& from, frame_listener to) {
+  kind_set out;
+  for (const auto phase :
+       {run_phase::building, run_phase::waiting, run_phase::training, run_phase::changing,
+        run_phase::rebuilding, run_phase::resuming, run_phase::parting}) {
+    to.phase = phase;
+    for (const auto& h : every_frame())
+      if (rule_for(h).path != frame_path::link && refusal_of(h, from, to) &&
+          !is_of_another_view(h, from, to))
+        out.emplace(kind_name(h));
+  }
+  return out;
+}
+
+/// A link keeps the order, so nobody says these late.
+const kind_set before_a_view{"gathering", "time_net", "view"};
+const kind_set of_a_leader{"drain",    "gathering", "hold_training", "start_training", "stop_after",
+                           "time_net", "view",      "watch",         "worker_left"};
+const kind_set to_a_leader{"factor_offer",       "join_ready",  "leave_wanted",   "member_ready",
+                           "net_timed",          "send_rate",   "stop_requested", "suspect",
+                           "snapshot_requested", "worker_done", "worker_paused",  "worker_report"};
+
+kind_set operator+(kind_set a, const kind_set& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+// The second node leads since the change of the view, the first one led before it.
+constexpr frame_listener new_leader{the_second, the_second, {}, false};
+constexpr frame_listener other_member{the_third, the_second, {}, false};
+constexpr frame_listener former_leader{the_leader, the_second, {}, true};
+
+}  // namespace
+
+TEST_CASE("frame_rules: who has not heard of a change of the view ends no link by what it says") {
+  for (const bool is_member : {true, false}) {  // false: it has left
+    CAPTURE(is_member);
+    const auto wrote = written_in::earlier_view;
+    CHECK(bad_frames({the_leader, is_member, wrote, true}, new_leader) == before_a_view);
+    CHECK(bad_frames({the_third, is_member, wrote}, former_leader) == of_a_leader);
+    // Which no honest node says: it has never led, and nor has the reader.
+    CHECK(bad_frames({the_third, is_member, wrote}, new_leader) == of_a_leader);
+    CHECK(bad_frames({the_leader, is_member, wrote, true}, other_member) ==
+          before_a_view + to_a_leader);
+    CHECK(bad_frames({seat_id{3}, is_member, wrote}, other_member) == of_a_leader + to_a_leader);
+  }
+}
+
+TEST_CASE("frame_rules: who knows a view of which this node has not heard ends no link") {
+  for (const auto& to : {new_leader, other_member, former_leader})
+    CHECK(bad_frames({the_third, true, written_in::later_view}, to) == before_a_view);
+}
+
+TEST_CASE("frame_rules: who says in this view what only its leader may has no excuse") {
+  for (const char* kind : {"drain", "hold_training", "stop_after", "watch", "worker_left"})
+    CHECK(bad_frames({the_leader, true, written_in::same_view, true}, new_leader).contains(kind));
+  CHECK(bad_frames({the_leader, true, written_in::same_view, true}, other_member)
+            .contains("worker_done"));
 }

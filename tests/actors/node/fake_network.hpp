@@ -55,15 +55,23 @@ struct line {
 
   void carry(int to, frame_in f) {
     if (is_cut) return;
+    if (is_stalled_[to]) return on_the_way_[to].push_back(std::move(f));
     if (!mischief) return put(to, std::move(f));
     for (auto& out : mischief(to, std::move(f))) put(to, std::move(out));
   }
-  /// Past the mischief.
+  /// What goes to that side stays on the way, until the line goes on.
+  void stall(int to) { is_stalled_[to] = true; }
+  void go_on(int to) {
+    is_stalled_[to] = false;
+    for (auto& f : std::exchange(on_the_way_[to], {})) carry(to, std::move(f));
+  }
   /// Side `here` has closed the connection.
   void end_other(int here) {
+    go_on(1 - here);
     if (const auto link = sides[1 - here].link.lock(); link && !is_cut)
       caf::anon_send(caf::actor_cast<caf::actor>(link), cut_line{"closed by its peer"});
   }
+  /// Past the mischief.
   void put(int to, frame_in f) {
     auto& s = sides[to];
     if (!s.opened) return s.waiting.push_back(std::move(f));
@@ -77,6 +85,10 @@ struct line {
       if (const auto link = s.link.lock())
         caf::anon_send(caf::actor_cast<caf::actor>(link), cut_line{"reset", silent});
   }
+
+ private:
+  bool is_stalled_[2] = {false, false};
+  std::vector<frame_in> on_the_way_[2];
 };
 
 class fake_link : public actor<fake_link> {
@@ -136,6 +148,7 @@ class fake_link : public actor<fake_link> {
   /// As link_receiver's.
   [[nodiscard]] bool is_late(const frame_in& m) const {
     const auto here = binding_->self.epoch;
+    if (is_for_the_page(m.header)) return m.from.epoch != here;
     if (!is_of_a_view(m.header)) return false;
     if (binding_->between_views) return true;
     if (m.from.epoch == here) return false;

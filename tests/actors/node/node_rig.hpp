@@ -127,6 +127,7 @@ class node_rig {
   std::uint32_t survive = 0;
   bool zeroes_lost_state = false;
   bool listens = true;  // the first node
+  bool shows = false;   // the run's page is on the first node
   std::chrono::milliseconds progress_limit{std::chrono::minutes{10}};
   route_option routes{route_option::kind::server, "", {}};
   std::filesystem::path resume;  // .solverstate that training begins with; empty: none
@@ -163,6 +164,7 @@ class node_rig {
       s.first.global_batch = head.global_batch;
       s.first.resume = resume;
     }
+    s.records.shows = shows;
     if (listens) s.cluster.listen = host_port{"a", 7600};
     s.choices.routes = routes;
     s.choices.views = views;
@@ -222,10 +224,13 @@ class node_rig {
             return true;
     return false;
   }
+  /// From now on lines stall for a while, one after the other: what a node says on one of them comes long after what others say. And
+  /// seconds pass, in which the leader asks the others what its page shows.
+  void stall_lines(std::uint32_t seed) { stalls_.emplace(seed); }
   /// At most so many messages, each of an actor that is drawn.
   void some_turns(std::mt19937& random, std::size_t most) {
-    for (auto n = random() % most; n > 0 && sim.step_any(random); --n) {
-    }
+    for (auto n = random() % most; n > 0 && sim.step_any(random); --n)
+      if (stalls_ && n % 32 == 0) stall_another_line();
   }
   /// All that were not killed.
   [[nodiscard]] bool all_ended() const {
@@ -237,8 +242,9 @@ class node_rig {
   void go_on_anyhow(std::mt19937& random) {
     for (int ticks = 0; ticks < 3000 && !all_ended(); ++ticks) {
       wiring->close_unaccepted();
-      for (int i = 0; i < 2000 && sim.step_any(random); ++i) {
-      }
+      for (int i = 0; i < 2000 && sim.step_any(random); ++i)
+        if (stalls_ && i % 128 == 0) stall_another_line();
+      go_on_everywhere();
       sim.pass(std::chrono::milliseconds{20});
     }
   }
@@ -286,6 +292,21 @@ class node_rig {
   }
 
  private:
+  std::optional<std::mt19937> stalls_;
+
+  void go_on_everywhere() {
+    for (const auto& l : wiring->lines)
+      for (const int side : {0, 1}) l->go_on(side);
+  }
+  /// At most a few stall at a time, and each of them goes on in the end.
+  void stall_another_line() {
+    auto& draw = *stalls_;
+    if (draw() % 8 == 0) go_on_everywhere();
+    if (draw() % 16 == 0) sim.pass(std::chrono::seconds{1});
+    if (wiring->lines.empty()) return;
+    wiring->lines[draw() % wiring->lines.size()]->stall(static_cast<int>(draw() % 2));
+  }
+
   one_node& begin(node_setup s, host_port address) {
     auto& n = *nodes.emplace_back(std::make_unique<one_node>());
     n.at = to_string(address);

@@ -147,10 +147,12 @@ TEST_CASE("telemetry: the node that shows the run asks the others, and takes wha
   connect_telemetry first;
   first.links = {{}, t.link.in};
   first.shows = true;
+  first.epoch = 3;
   t.sim.tell(actor, first);
   t.sim.settle();
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::holds_alternative<frames::watch>(t.link.got->front().header));
+  CHECK(t.link.got->front().epoch == 3);  // it does not leave in another view
   t.sim.advance(std::chrono::milliseconds{1000});
   CHECK(t.link.got->size() == 2);
 

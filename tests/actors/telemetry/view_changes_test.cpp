@@ -13,7 +13,7 @@ using test::view_rig;
 
 namespace {
 
-constexpr const char* sent_message = "bottom_ready";
+constexpr const char* message_sent = "bottom_ready";
 
 }  // namespace
 
@@ -25,7 +25,7 @@ TEST_CASE(
   for (std::uint64_t id = 2; id < 1002; ++id) {
     auto table =
         r.actor((id % 2 == 0 ? "layer even " : "layer odd  ") + std::to_string(id % 10), id);
-    table->count(1, sent_message, 5);
+    table->count(1, message_sent, 5);
     table->end();
     r.view.sample();
   }
@@ -57,7 +57,7 @@ struct rebuilt_node : view_rig {
     conv = actor("layer conv1 [0]", conv_id);
     loss = actor("layer loss [0]", loss_id);
     solver->count(conv_id, "start_pass", 0);
-    conv->count(loss_id, sent_message, 100);
+    conv->count(loss_id, message_sent, 100);
     conv->handle_one();
     loss->handle_one();
     loss->count(1, "outputs_ready", 8);
@@ -137,7 +137,7 @@ TEST_CASE("cluster_view: links of a thousand newcomers take the places of a few,
   std::shared_ptr<edge_table> link, before;
   for (std::uint64_t seat = 2; seat < 1002; ++seat) {
     before = std::exchange(link, there.actor("network_link " + std::to_string(seat), seat));
-    node->count(seat, sent_message, 5);
+    node->count(seat, message_sent, 5);
     link->count(1, "link_bound", 0);
     node->handle_one();
     if (seat % 2 == 0) link->handle_one();
