@@ -60,7 +60,8 @@ in_debian_root() {
     set -e
     root=$1
     shift
-    mount --bind "$root" "$root" # a mount point, which name spaces inside want for their root
+    # As on a machine, / is a mount: programs that make name spaces of their own ask for it.
+    mount --rbind "$root" "$root"
     mount -t proc proc "$root/proc"
     mount --rbind /dev "$root/dev"
     mount --rbind /sys "$root/sys"
