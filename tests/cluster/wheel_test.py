@@ -1,4 +1,5 @@
 # tests/cluster/wheel_test.py - the wheel of this build: pip installs it, two workers train with it, and its libraries live beside Debian's.
+import ast
 import pathlib
 import re
 import subprocess
@@ -79,6 +80,18 @@ class Wheel(unittest.TestCase):
                               capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 1, done.stdout)
         self.assertRegex(done.stderr, r"needs symbols of GLIBC_2\.\d+, and a system of the tag manylinux_2_36_x86_64 has GLIBC_2\.17: build the wheel on Debian 12")
+
+    def test_no_annotation_needs_a_newer_python_than_the_wheel_asks_for(self):
+        # The launcher failed on Python 3.9: "int | None" in a data class is evaluated there.
+        metadata, = (self.folder / "unpacked").glob("*.dist-info/METADATA")
+        self.assertIn("Requires-Python: >=3.9\n", metadata.read_text())
+        files = [path for path in (self.folder / "unpacked/poseidon").rglob("*") if path.suffix == ".py" or path.name == "local"]
+        self.assertGreater(len(files), 20)
+        for path in files:
+            tree = ast.parse(path.read_text(), feature_version=(3, 9))
+            annotations = [node.annotation for node in ast.walk(tree) if isinstance(node, (ast.AnnAssign, ast.arg)) and node.annotation]
+            newer = [part for one in annotations for part in ast.walk(one) if isinstance(part, ast.BinOp)]
+            self.assertTrue(not newer or "from __future__ import annotations" in path.read_text(), path.name)
 
     def test_the_plain_package_has_the_name_and_the_version_of_the_wheel(self):
         project = (cluster.ROOT / "apps/python/pyproject.toml").read_text()

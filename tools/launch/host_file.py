@@ -1,4 +1,6 @@
 # tools/launch/host_file.py - which machines a run is to use: the files that tools/launch/ssh and Petuum read.
+from __future__ import annotations  # Python 3.9 has no int | None
+
 import argparse
 import contextlib
 import dataclasses
