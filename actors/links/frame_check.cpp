@@ -217,7 +217,7 @@ bool is_of_its_senders_view(const frame_header& h) {
 }
 
 bool is_for_the_page(const frame_header& h) {
-  return std::holds_alternative<frames::watch>(h) || std::holds_alternative<frames::report>(h);
+  return std::holds_alternative<frames::watch>(h);
 }
 
 void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits) {

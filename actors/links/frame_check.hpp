@@ -45,7 +45,7 @@ struct link_limits {
 /// Whether it says how far its sender is in its own view, or asks for something there: in a later one it counts for nothing.
 [[nodiscard]] bool is_of_its_senders_view(const frame_header& h);
 
-/// Whether it is for the page that the leader of one view shows. It comes again each second, so that in another view it may be lost.
+/// Whether the leader of one view asks so for its page. It asks again each second, so that in another view the frame may be lost.
 [[nodiscard]] bool is_for_the_page(const frame_header& h);
 
 /// Holds the header of a frame from node `peer` to the run. While that seat is not known, no_seat, the frame may name any.

@@ -184,7 +184,7 @@ link_receiver::open_frame link_receiver::begin_frame(std::size_t header_bytes,
 }
 
 /// What the peer has written in an earlier view is read and thrown away. It writes nothing of a later one before this node has
-/// said that its links are bound to it; only the page's figures nobody waits for.
+/// said that its links are bound to it; only what a page asks may be lost.
 bool link_receiver::is_late(const open_frame& f) {
   const auto epoch = f.head.from.epoch, here = f.binding->self.epoch;
   if (is_for_the_page(f.head.header)) return epoch != here;
@@ -289,7 +289,8 @@ void link_receiver::deliver(open_frame f) {
           },
           [&](const frames::shared_state&) { tell(to.shared, shared_landed{bytes}, bytes); },
           [&](const frames::report&) {
-            tell(to.reports, report_arrived{seat, std::move(values)}, bytes);
+            // A leader that has left reads none of those that are still on their way.
+            if (to.reports) tell(to.reports, report_arrived{seat, std::move(values)}, bytes);
           },
           [&](const frames::probe& p) {  // the others of a round only fill the line
             if (p.last) tell(to.control, control_arrived{from, p, seat, f.head.from.epoch});

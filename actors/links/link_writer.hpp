@@ -25,7 +25,7 @@ class link_writer {
   void put_now(frame_header h, const frame_writer& self);
   /// Forgets what belongs to a view and waits.
   void drop_what_waits();
-  /// Forgets what the leader of a view asks for its page, and the answers.
+  /// Forgets what the leader of a view asks for its page.
   void drop_what_is_for_the_page();
   /// Gigabytes may wait of what programs share, and a run that ends before they have arrived has failed.
   void drop_shared_state();

@@ -114,6 +114,8 @@ std::shared_ptr<const link_binding> assembly::control_binding(seat_id peer) cons
   b->worker = view.worker_of(peer);
   b->routes.control = core_.as_node.self();
   b->routes.lost = core_.as_node.self();
+  // It showed the run before it left: the others report until they have heard that.
+  b->limits.watches = core_.setup.records.shows && view.self() == no_worker;
   b->may_be_lost = view.has_witness(peer);
   return b;
 }

@@ -58,8 +58,8 @@ void telemetry::answer() {
   r.heard_ns = watch_heard_ns_;
   const auto bytes = encode_report(r);
   under_way_ = bytes;
-  tell(ports_->to_leader,
-       send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else, ports_->epoch},
+  // Whatever the view: the next one goes on where this one ends.
+  tell(ports_->to_leader, send_frame{frames::report{}, {bytes, std::span(*bytes)}, after_all_else},
        bytes->size());
 }
 

@@ -18,7 +18,7 @@ layer { name: "fc1" type: "InnerProduct" bottom: "data" top: "fc1" inner_product
 layer { name: "fc2" type: "InnerProduct" bottom: "fc1" top: "fc2" inner_product_param { num_output: 2048 weight_filler { type: "xavier" } } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc2" bottom: "label" top: "loss" }
 """
-SLOW_BYTES_S, FAST_BYTES_S = 2.5e6, 25e6
+SLOW_BYTES_S, FAST_BYTES_S = 1e6, 10e6
 # Nothing in it jumps, so that a last bit stays one (routes_test.py).
 SMOOTH = small_run.NET.replace("pool: MAX", "pool: AVE").replace('"ReLU"', '"TanH"')
 
@@ -119,7 +119,7 @@ class RouteChanges(small_run.Trained):
         subprocess.run([cluster.BIN / "poseidon-node", "time", "--model", folder / "net", "--synthetic", "--images-s", "2000",
                         "--profile-out", folder / "profile"], check=True, stdout=subprocess.DEVNULL)
         replay = ["--devices", f"replay:{folder}/profile"]
-        first = self.cluster.node("--solver", folder / "solver", "--listen", "127.0.0.1:0", "--nodes", 2, "--byte-scale", 0.1, *replay)
+        first = self.cluster.node("--solver", folder / "solver", "--listen", "127.0.0.1:0", "--nodes", 2, "--byte-scale", 0.04, *replay)
         with faulty_wire.FaultyWire(first.wait_for(cluster.LISTENING)[1]) as wire:
             wire.pace(SLOW_BYTES_S)
             second = self.cluster.node("--join", wire.address, *replay)

@@ -9,6 +9,8 @@ import small_run
 from web_page import PAGE
 
 READY = "poseidon.store.graph && poseidon.store.graph.nodes.length > 10 && poseidon.store.ticks > 2 && poseidon.graph.layout"
+# What is looked at trains without an end: some iterations a second are enough, and leave the processors to others.
+SLOW = ("--link-mbit", 100)
 PICTURES = os.environ.get("POSEIDON_PICTURES")
 
 # A net in the shape of GoogLeNet, as wide and as deep as is asked: modules of four branches.
@@ -56,9 +58,9 @@ class ShownPage(small_run.Trained):
     def two_nodes(self, solver, *options, web="127.0.0.1:0", way=lambda address: address):
         """`way`: from the first node's address to the one that the other node dials."""
         first = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--listen", "127.0.0.1:0", "--nodes", 2,
-                                  "--web", web, *options)
+                                  "--web", web, *SLOW, *options)
         self.page = first.wait_for(PAGE)[1] + "/"
-        second = self.cluster.node("--join", way(first.wait_for(cluster.LISTENING)[1]), "--devices", "cpu:1")
+        second = self.cluster.node("--join", way(first.wait_for(cluster.LISTENING)[1]), "--devices", "cpu:1", *SLOW)
         return first, second
 
     def small(self, **of_solver):

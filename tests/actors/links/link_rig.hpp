@@ -181,6 +181,7 @@ struct end_options {
   seat_id self{0}, peer{1};
   std::uint64_t epoch = 0;          ///< of the view
   std::optional<worker_id> worker;  ///< the peer, in the view; empty: its seat is its place
+  bool watches = false;             ///< it reads `report`, or has done so in a view before
   std::size_t chunks = 4, values = 1000;
   std::chrono::milliseconds silence_limit{patience};
   std::chrono::milliseconds least_silence_limit{patience};
@@ -227,6 +228,7 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   l.binding.peer = o.peer;
   l.binding.worker = o.worker.value_or(worker_id{value(o.peer)});
   l.binding.limits.clips = o.clips;
+  l.binding.limits.watches = o.watches;
   l.binding.limits.factors = o.factors;
   l.binding.limits.chunk_formats = o.formats;
   l.binding.limits.names_formats = o.names_formats;

@@ -200,7 +200,7 @@ class fake_link : public actor<fake_link> {
          history_arrived{from(), f.chunk, f.slot, f.version, data, 0});
   }
   void arrive(const frames::report&, const payload& data) {
-    tell(routes().reports, report_arrived{binding_->peer, data});
+    if (routes().reports) tell(routes().reports, report_arrived{binding_->peer, data});
   }
   void arrive(const frames::probe& f, const payload&) {
     if (f.last) tell(routes().control, control_arrived{from(), f, binding_->peer, epoch_});

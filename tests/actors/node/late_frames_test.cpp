@@ -117,6 +117,28 @@ TEST_CASE("node: a member says something to a leader that has left meanwhile, an
   nothing_happens(0, 1, 0, said_to_a_leader() + said_by_all());
 }
 
+TEST_CASE(
+    "node: the others may have agreed on a view that this node leads before it has noticed "
+    "anything, "
+    "and what they say to its leader is kept") {
+  for (const auto& h : {frame_header(frames::member_ready{1, later_epoch}),
+                        frame_header(frames::suspect{seat_id{9}, "lost"})}) {
+    const std::string kind(kind_name(h));
+    CAPTURE(kind);
+    node_rig t;
+    t.survive = 1;
+    t.clocks = 20;
+    t.cluster(3);
+    REQUIRE(t.until_clock(3));
+    say(t, 2, 1, earlier_epoch, h);
+    t.sim.settle();
+    for (const auto& n : t.nodes) {
+      CHECK(!n->display->said("sent a bad frame"));
+      CHECK(n->exit_code() == 0);
+    }
+  }
+}
+
 TEST_CASE("node: what only the leader may say ends the link of one who says it in this view") {
   for (const auto& h : {frame_header(frames::watch{1, 1000}), frame_header(frames::drain{})}) {
     one_left t(0, 2);

@@ -184,13 +184,14 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   auto setup = t.setup(1);
   const auto actor = t.start(std::move(setup));
   const auto other = t.sim.listen<send_frame>();
-  t.sim.tell(actor, connect_telemetry{{t.link.in, {}, other.in}, t.link.in, false, true});
+  t.sim.tell(actor, connect_telemetry{{t.link.in, {}, other.in}, t.link.in, false, true, 4});
   t.sim.settle();
   CHECK(t.link.got->empty());  // not asked yet
   t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
   t.sim.advance(std::chrono::milliseconds{1000});
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::holds_alternative<frames::report>(t.link.got->front().header));
+  CHECK(t.link.got->front().epoch == 0);  // in whichever view: the next one goes on where it ends
   t.sim.advance(std::chrono::milliseconds{1000});
   CHECK(t.link.got->size() == 1);  // the first one still waits in the link
   t.link.got->clear();
