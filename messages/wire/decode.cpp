@@ -60,9 +60,10 @@ std::vector<frames::member> read_nodes(std::string_view kind, const std::string&
     const seat_id seat{m.getSeat()};
     if (seat == no_seat) throw bad_frame(kind, "seat", std::to_string(value(seat)), "a member's");
     if (!out.empty()) check_order(kind, out.back().seat, seat);
-    at_most(kind, "fingerprint's length", m.getFingerprint().size(), max_fingerprint_bytes);
+    const auto fingerprint = m.getFingerprint();  // once: what has been read counts
+    at_most(kind, "fingerprint's length", fingerprint.size(), max_fingerprint_bytes);
     out.push_back({seat, text(kind, "address of a member", m.getAddress()),
-                   text(kind, "fingerprint", m.getFingerprint())});
+                   text(kind, "fingerprint", fingerprint)});
   }
   return out;
 }
