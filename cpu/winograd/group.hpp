@@ -42,8 +42,7 @@ struct workplace : work<Form> {
   }
 };
 
-/// Calls f(blocks from, how many, rows from, how many) for all parts of the weights, all rows of some blocks of columns
-/// one after the other.
+/// Calls f(part) for all parts of the weights: all rows of some blocks of columns one after the other.
 template <class F>
 void each_part(const winograd_shape& s, const portions& at_once, F f) {
   const std::size_t blocks = blocks_of(s.out.channels);
@@ -52,6 +51,7 @@ void each_part(const winograd_shape& s, const portions& at_once, F f) {
       f(weight_part{r, std::min(at_once.rows, s.in.channels - r), b,
                     std::min(at_once.blocks, blocks - b)});
 }
+
 /// Calls f(tiles, next) for all tiles, some at a time; of `next` there may be none.
 template <class F>
 void each_range(const winograd_shape& s, std::size_t at_once, F f) {

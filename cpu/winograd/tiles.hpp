@@ -56,8 +56,9 @@ struct portions {
   bool whole;
 };
 
-/// Few tiles and all weights where the second-level cache holds these. Else many tiles and parts of the weights: each
-/// group of tiles transforms all weights anew, and that takes as long as the products of six tiles.
+/// All weights, transformed once, and few tiles where the weights are so few that each group of tiles may read them again
+/// from the third-level cache. Else many tiles, and parts of the weights that are transformed, used and forgotten: each group of
+/// tiles transforms all weights anew, which takes about as long as the products of eight tiles.
 template <class Form>
 portions portions_of(const winograd_shape& s) {
   const std::size_t tile = tiles_of<Form>(s.in, 1).size() + tiles_of<Form>(s.out, 1).size();
@@ -65,6 +66,7 @@ portions portions_of(const winograd_shape& s) {
   portions p{fewest_at_once, rows, blocks,
              weights_of<Form>(rows, s.out.channels).size() <= most_whole_weights};
   if (!p.whole) {
+    static_assert(rows_of_part % lanes == 0, "inputs lie in blocks, which no part may cut");
     p.tiles = std::max(p.tiles, std::min(most_at_once, most_tile_floats / tile));
     p.rows = std::min(rows, rows_of_part);
     p.blocks = std::min(blocks, blocks_of_part);

@@ -26,8 +26,8 @@ constexpr std::size_t lanes = 16;  ///< channels in a vector, and in a block of 
 /// The part of a product that registers hold: these rows, and at most these blocks of columns.
 constexpr std::size_t rows_at_once = 8, blocks_at_once = 2;
 /// See portions_of().
-constexpr std::size_t fewest_at_once = 16, most_at_once = 200, most_whole_weights = 1'200'000,
-                      most_tile_floats = 6'000'000, rows_of_part = 96, blocks_of_part = 4;
+constexpr std::size_t fewest_at_once = 16, most_at_once = 128, most_whole_weights = 1'200'000,
+                      most_tile_floats = 3'750'000, rows_of_part = 96, blocks_of_part = 4;
 
 POSEIDON_WIDE_INLINE vector spread(float a) {
   return _mm512_set1_ps(a);
@@ -102,8 +102,8 @@ POSEIDON_WIDE_INLINE vector leaky(vector x, float slope) {
 using vector = __m256;
 constexpr std::size_t lanes = 8;
 constexpr std::size_t rows_at_once = 4, blocks_at_once = 3;
-constexpr std::size_t fewest_at_once = 24, most_at_once = 200, most_whole_weights = 600'000,
-                      most_tile_floats = 6'000'000, rows_of_part = 96, blocks_of_part = 3;
+constexpr std::size_t fewest_at_once = 24, most_at_once = 128, most_whole_weights = 600'000,
+                      most_tile_floats = 3'750'000, rows_of_part = 96, blocks_of_part = 3;
 
 POSEIDON_WIDE_INLINE vector spread(float a) {
   return _mm256_set1_ps(a);
