@@ -58,6 +58,13 @@ class Wheel(unittest.TestCase):
                 unique = re.findall(r"(?m)^\w+ u (?:guard variable for )?(.*)$", symbols)
                 self.assertEqual([name for name in unique if not name.startswith("std::")], [])
 
+    def test_a_name_that_does_not_fit_into_its_place_is_refused(self):
+        file = elf.Elf(self.libraries[-1])
+        with self.assertRaisesRegex(elf.NotElf, f"the name {self.libraries[-1].name} cannot become x.so, because they differ in length"):
+            file.rename({self.libraries[-1].name: "x.so"})
+        with self.assertRaisesRegex(elf.NotElf, "is no little-endian ELF file"):
+            elf.Elf(pathlib.Path(__file__))
+
     def test_each_packed_library_has_its_licence(self):
         folder, = (self.folder / "unpacked").glob("*.dist-info/licenses")
         lines = (folder / "libraries.txt").read_text().split("\n\n", 1)[1].splitlines()
