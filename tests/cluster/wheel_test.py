@@ -38,7 +38,7 @@ class Wheel(unittest.TestCase):
 
     def test_pip_installs_it_and_two_workers_train_what_one_process_trains(self):
         done = subprocess.run([programs.PYTHON, "-B", TOOLS / "wheel_smoke.py", self.wheel], capture_output=True, text=True,
-                              timeout=cluster.DEADLINE_S)
+                              timeout=5 * cluster.DEADLINE_S)  # a virtual environment, pip and three trainings
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("have trained the same parameters", done.stdout)
 
