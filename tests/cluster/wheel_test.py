@@ -38,7 +38,7 @@ class Wheel(unittest.TestCase):
 
     def test_pip_installs_it_and_two_workers_train_what_one_process_trains(self):
         done = subprocess.run([programs.PYTHON, "-B", TOOLS / "wheel_smoke.py", self.wheel], capture_output=True, text=True,
-                              timeout=cluster.DEADLINE_S)
+                              timeout=5 * cluster.DEADLINE_S)  # a virtual environment, pip and three trainings
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("have trained the same parameters", done.stdout)
 
@@ -57,6 +57,13 @@ class Wheel(unittest.TestCase):
                 symbols = subprocess.run(["nm", "--dynamic", "--demangle", "--defined-only", path], capture_output=True, text=True, check=True).stdout
                 unique = re.findall(r"(?m)^\w+ u (?:guard variable for )?(.*)$", symbols)
                 self.assertEqual([name for name in unique if not name.startswith("std::")], [])
+
+    def test_a_name_that_does_not_fit_into_its_place_is_refused(self):
+        file = elf.Elf(self.libraries[-1])
+        with self.assertRaisesRegex(elf.NotElf, f"the name {self.libraries[-1].name} cannot become x.so, because they differ in length"):
+            file.rename({self.libraries[-1].name: "x.so"})
+        with self.assertRaisesRegex(elf.NotElf, "is no little-endian ELF file"):
+            elf.Elf(pathlib.Path(__file__))
 
     def test_each_packed_library_has_its_licence(self):
         folder, = (self.folder / "unpacked").glob("*.dist-info/licenses")
