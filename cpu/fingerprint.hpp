@@ -1,6 +1,6 @@
-// cpu/fingerprint.hpp - by what the results of this backend may differ from one machine to another (models/device/fingerprint.hpp).
+// cpu/fingerprint.hpp - by what the results of this backend may differ from one machine to another (models/fingerprint.hpp).
 #pragma once
-#include "models/device/fingerprint.hpp"
+#include "models/fingerprint.hpp"
 
 #include <string>
 

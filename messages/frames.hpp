@@ -6,7 +6,7 @@
 #pragma once
 #include "messages/declared.hpp"
 #include "messages/ids.hpp"
-#include "models/device/fingerprint.hpp"
+#include "models/fingerprint.hpp"
 #include "models/optimizer_rule.hpp"
 
 #include <cstddef>
@@ -40,7 +40,7 @@ struct share {
 struct member {
   seat_id seat{};
   std::string address;           ///< "host:port" where it accepts links
-  std::string fingerprint = {};  ///< models/device/fingerprint.hpp; of a witness empty
+  std::string fingerprint = {};  ///< models/fingerprint.hpp; of a witness empty
 
   friend bool operator==(const member&, const member&) = default;
 };

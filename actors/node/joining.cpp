@@ -167,11 +167,11 @@ void joining::compare_programs() const {
                                 ": all workers need the same optimizer and mode");
   around->wire = wire_of_programs(run);
   if (const auto wanted = around->wanted_wire; wanted && *wanted != around->wire)
-    throw std::invalid_argument("this worker was given --wire=" + std::string(to_string(*wanted)) +
-                                ", and worker 0 has --wire=" +
-                                std::string(to_string(around->wire)) +
-                                ", which counts for all. Leave the option out here, or give "
-                                "worker 0 the same");
+    throw std::invalid_argument(
+        "this worker was given --wire=" + std::string(to_string(*wanted)) +
+        ", and worker 0 has --wire=" + std::string(to_string(around->wire)) +
+        ", which counts for all. Leave the option out here, or give "
+        "worker 0 the same");
   around->take_equal(run.first_digests, run.shared);
 }
 

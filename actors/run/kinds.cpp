@@ -1,7 +1,7 @@
 #include "actors/run/kinds.hpp"
 
 #include "messages/ids.hpp"
-#include "models/device/fingerprint.hpp"
+#include "models/fingerprint.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>

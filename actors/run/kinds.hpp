@@ -1,6 +1,6 @@
 // actors/run/kinds.hpp
 //
-// In what nodes differ by which the bits of their results may differ (models/device/fingerprint.hpp). A run of nodes of one kind has the
+// In what nodes differ by which the bits of their results may differ (models/fingerprint.hpp). A run of nodes of one kind has the
 // bits of one node; with two kinds there is no node that has them. Pure functions; run_description.hpp says the sentence.
 #pragma once
 #include "actors/core/progress.hpp"

@@ -2,8 +2,8 @@
 #pragma once
 #include "messages/wire/host_port.hpp"
 #include "messages/wire/tls_context.hpp"
-#include "models/device/fingerprint.hpp"
 #include "models/device/wire_format.hpp"
+#include "models/fingerprint.hpp"
 #include "models/plan/routes.hpp"
 
 #include <chrono>

@@ -31,7 +31,7 @@ struct link_identity {
   purpose wants = purpose::train;
   /// Of a node that does not lead: where the leader accepts links, so that a joiner may dial any member. Empty: it leads.
   std::string leader_address;
-  /// By what its results may differ from another node's: models/device/fingerprint.hpp. Empty: it computes nothing.
+  /// By what its results may differ from another node's: models/fingerprint.hpp. Empty: it computes nothing.
   std::string fingerprint;
 };
 

@@ -82,7 +82,7 @@ struct Frame {
 struct Member {
   seat @0 :UInt32;
   address @1 :Text;           # "host:port" where that node accepts links
-  fingerprint @2 :Text;       # models/device/fingerprint.hpp; a witness, which computes nothing, has none
+  fingerprint @2 :Text;       # models/fingerprint.hpp; a witness, which computes nothing, has none
 }
 
 # Who kept the solver state until a view began.

@@ -7,8 +7,8 @@
 #pragma once
 #include "models/device/device_updates.hpp"
 #include "models/device/factors.hpp"
-#include "models/device/fingerprint.hpp"
 #include "models/device/host_arithmetic.hpp"
+#include "models/fingerprint.hpp"
 #include "models/net/net.hpp"
 #include "models/solver/solver_rule.hpp"
 

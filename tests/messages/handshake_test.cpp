@@ -148,8 +148,8 @@ TEST_CASE("handshake: a fingerprint longer than its place is refused") {
   who.fingerprint = "x";
   auto bytes = encode(who);
   CHECK(decode_identity(bytes, "host").fingerprint == "x");
-  bytes[bytes.size() - max_fingerprint_bytes - 1] =
-      std::byte{0xff};  // the higher byte of its length
+  // The higher byte of its length.
+  bytes[bytes.size() - max_fingerprint_bytes - 1] = std::byte{0xff};
   CHECK_THROWS_AS((void)decode_identity(bytes, "host"), std::invalid_argument);
   who.fingerprint = std::string(max_fingerprint_bytes + 1, 'x');
   CHECK_THROWS_AS((void)encode(who), std::invalid_argument);

@@ -1,6 +1,6 @@
 // What a reader refuses of frames that say who takes part.
 #include "messages/wire/codec.hpp"
-#include "models/device/fingerprint.hpp"
+#include "models/fingerprint.hpp"
 
 #include <doctest/doctest.h>
 

@@ -163,8 +163,7 @@ def options_from(given: Dict[str, object]) -> Dict[str, str]:
             out[name] = str(value)
     unknown = [key for key in given if key.replace("_", "-") not in OPTIONS]
     if unknown:
-        raise PoseidonError(f'there is no option "{unknown[0]}"; there are: ' +
-                            ", ".join(name.replace("-", "_") for name in OPTIONS))
+        raise PoseidonError(f'there is no option "{unknown[0]}"; there are: ' + ", ".join(name.replace("-", "_") for name in OPTIONS))
     return out
 
 
@@ -261,8 +260,7 @@ class Run:
 
     def first_state(self, parameter: int, steps: int, addresses: Sequence[int]) -> None:
         """What the optimizer has made of a parameter so far; memory that stays until begin()."""
-        self._checked(self._library.first_state(self._run, parameter, steps, (ctypes.c_void_p * len(addresses))(*addresses),
-                                                len(addresses)))
+        self._checked(self._library.first_state(self._run, parameter, steps, (ctypes.c_void_p * len(addresses))(*addresses), len(addresses)))
 
     def step(self, group: int, how: Hyperparameters) -> None:
         """How a group steps with the gradients that are pushed from now on."""

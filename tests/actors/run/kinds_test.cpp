@@ -1,7 +1,7 @@
 #include "actors/run/kinds.hpp"
 
 #include "actors/run/run_description.hpp"
-#include "models/device/fingerprint.hpp"
+#include "models/fingerprint.hpp"
 
 #include <doctest/doctest.h>
 

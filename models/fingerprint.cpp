@@ -1,4 +1,4 @@
-#include "models/device/fingerprint.hpp"
+#include "models/fingerprint.hpp"
 
 #include <array>
 #include <cstdint>

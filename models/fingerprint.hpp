@@ -1,4 +1,4 @@
-// models/device/fingerprint.hpp
+// models/fingerprint.hpp
 //
 // By what the bits of a node's results may differ from those of another node that computes the same: the instructions that its
 // kernels are chosen by, the versions of its libraries, the values that its C library's functions give. Nodes tell each other
@@ -25,15 +25,15 @@ using fingerprint = std::vector<trait>;
 
 /// Names that the comparison explains (actors/run/kinds.cpp).
 namespace trait_names {
-inline constexpr std::string_view instructions =
-    "instructions";  ///< value: as ONEDNN_MAX_CPU_ISA has it
+/// value: as ONEDNN_MAX_CPU_ISA has it
+inline constexpr std::string_view instructions = "instructions";
 inline constexpr std::string_view caches = "caches";
 inline constexpr std::string_view processor = "processor";
 inline constexpr std::string_view onednn = "oneDNN";
-inline constexpr std::string_view c_library =
-    "C library";  ///< value: "expf:1f03ab22,logf:90cc0d71"
-inline constexpr std::string_view device =
-    "device";  ///< where it differs, the rest need not be compared
+/// value: "expf:1f03ab22,logf:90cc0d71"
+inline constexpr std::string_view c_library = "C library";
+/// Where it differs, the rest need not be compared.
+inline constexpr std::string_view device = "device";
 inline constexpr std::string_view release = "Poseidon";
 /// Of a device whose sums have another order in every run, so that no two runs of it have the same bits. value: why.
 inline constexpr std::string_view varies = "varies";
