@@ -94,6 +94,11 @@ void run_history::viewed(const view& v) {
   if (next_) next_->viewed(v);
 }
 
+void run_history::promised(const promise& p) {
+  add_line(p.text, false);
+  if (next_) next_->promised(p);
+}
+
 void run_history::note(const std::string& text) {
   add_line(text, false);
   if (next_) next_->note(text);

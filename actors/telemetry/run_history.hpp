@@ -62,6 +62,7 @@ class run_history : public progress {
   void snapshot(std::uint64_t clock, const std::string& path, const std::string& error) override;
   void stepped(const step& s) override;
   void viewed(const view& v) override;
+  void promised(const promise& p) override;
   void note(const std::string& line) override;
   void warning(const std::string& line) override;
   void detail(const std::string& line) override;

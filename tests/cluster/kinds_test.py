@@ -1,6 +1,7 @@
 # tests/cluster/kinds_test.py - the first line of a run is true: nodes of different kinds say in what they differ, and what keeps the bits.
 import json
 import pathlib
+import signal
 
 import cluster
 import small_run
@@ -90,7 +91,7 @@ class Kinds(small_run.MadeUp):
         first.wait_for(r'"event":"view".*"members":\[0,1,2\]')
         self.assertEqual([said["bit_equal"] for said in self.results(first)], [True, False])
         other.wait_for(UP_TO_ROUNDING.replace("size 2", "size 3"))
-        other.stop()
+        other.signal(signal.SIGTERM)  # it leaves
         first.wait_for(r'"event":"view".*"members":\[0,1\].*"changed":"worker 2')
         # What it has computed is in the parameters: whoever comes now hears so, too.
         last = self.node(None, "--join", address)

@@ -36,7 +36,7 @@ class TorchKinds(unittest.TestCase):
 
     def test_another_number_of_threads_is_named_with_both_values(self):
         line = LINE + "PyTorch's threads are 1 on worker 0, 2 on worker 1"
-        self.assertEqual(self.lines(lambda place: {"OMP_NUM_THREADS": place + 1}), [[line], [line]])
+        self.assertEqual(self.lines(lambda place: {"OMP_NUM_THREADS": place + 1, "OPENBLAS_NUM_THREADS": place + 1}), [[line], [line]])
 
     def test_other_kernels_are_named_with_both_values(self):
         said = self.lines(lambda place: {"OMP_NUM_THREADS": 1, "ATEN_CPU_CAPABILITY": ("default", "avx2")[place]})
