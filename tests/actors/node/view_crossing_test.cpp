@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <set>
+#include <utility>
 
 using namespace poseidon;
 using test::node_rig;
@@ -104,8 +105,9 @@ TEST_CASE("node: a newcomer is told what it needs to get ready, and that it is n
   REQUIRE(told != nullptr);
   CHECK(told->prospect);
   CHECK(told->you == seat_id{2});
-  CHECK(told->members ==
-        std::vector<frames::member>{{seat_id{0}, "a:7600"}, {seat_id{1}, "b:7600"}});
+  auto members = told->members;
+  for (auto& m : members) CHECK(!std::exchange(m.fingerprint, "").empty());
+  CHECK(members == std::vector<frames::member>{{seat_id{0}, "a:7600"}, {seat_id{1}, "b:7600"}});
   t.sim.tell(t.nodes[0]->network->links.at(2), from_a_newcomer(frames::join_ready{7}));
   t.sim.settle();
   for (const auto& n : t.nodes) CHECK(n->exit_code() == 0);

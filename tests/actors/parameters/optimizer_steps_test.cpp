@@ -171,7 +171,7 @@ TEST_CASE("worker_gradients: a worker whose gradients travel otherwise steps oth
   REQUIRE(found);
   CHECK(found->second == step_mark{});
   worker_gradients alike;
-  alike.add(rounded_one, 1);
+  alike.add({worker_id{0}, the_chunk, clock_id{0}, {}, half}, 1);
   CHECK(alike.take(0)->wire == wire_format::float16);
 }
 
