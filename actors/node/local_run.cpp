@@ -64,13 +64,26 @@ void local_run::describe(const std::vector<frames::member>& members) {
   for (const auto& line : describe_partition(*compiled_, run.workers)) setup_.display->detail(line);
 }
 
+namespace {
+
+/// Without the workers: who has which value changes whenever a node comes or leaves.
+std::vector<progress::promise::difference> values_of(
+    std::vector<progress::promise::difference> differences) {
+  for (auto& d : differences)
+    for (auto& [value, seats] : d.who) seats.clear();
+  return differences;
+}
+
+}  // namespace
+
 /// A run goes on with what nodes have computed that have left since.
 void local_run::promise(const std::vector<frames::member>& members, bool changed) {
   auto& run = *setup_.run;
   const auto nodes = with_kinds(members, run.kinds);
   run.kinds = kinds_of(nodes);
   const auto now = describe_promise(*compiled_, run, nodes);
-  changed = std::exchange(differ_, now.differences) != now.differences || changed;
+  const auto differ = values_of(now.differences);
+  changed = std::exchange(differ_, differ) != differ || changed;
   if (changed && !now.text.empty()) setup_.display->promised(now);
 }
 
