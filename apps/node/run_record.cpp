@@ -19,16 +19,19 @@ run_record::~run_record() {
   {
     const std::lock_guard lock(mutex_);
     over_ = true;
-    due_ = snapshots_;  // with the end
+    due_ = snapshots_ && !left_out_;  // with the end
   }
   changed_.notify_all();
   thread_.join();
 }
 
-void run_record::snapshot(std::uint64_t, const std::string&, const std::string& error) {
+void run_record::snapshot(std::uint64_t, const std::string& path, const std::string& error) {
   if (!error.empty()) return;
   {
     const std::lock_guard lock(mutex_);
+    // The others may train on elsewhere, and write files of the run's names.
+    left_out_ = path.find("_paused_node") != std::string::npos;
+    if (left_out_) return;
     due_ = snapshots_ = true;
   }
   changed_.notify_all();

@@ -38,6 +38,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
 SLACK = float(os.environ.get("POSEIDON_TEST_SLACK", "1"))  # deadlines are multiplied by this: sanitizers, slow machines
 PAUSE_S = float(os.environ.get("POSEIDON_TEST_PAUSE", "0"))
+PATIENT_SILENCE_S = 60
 PATIENCE_S = 120  # the deadline of a wait, before it is multiplied by SLACK
 DEADLINE_S = PATIENCE_S * SLACK
 ENDLESS = 10**9  # iterations: no machine trains them while a test runs
@@ -200,6 +201,7 @@ class Cluster:
     def first_and_others(self, solver, count, *options, first=()):
         """A listening node on a free port of loopback and count - 1 joiners, all with `options`; `first` is what
         the listening one gets besides."""
+        options = patient(options)
         first = self.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", count, *options, *first)
         address = first.wait_for(LISTENING)[1]
         return [first] + [self.node("--join", address, *options) for _ in range(count - 1)]
@@ -213,6 +215,11 @@ class Cluster:
         path.write_text(text + "\n")
         path.chmod(0o600)
         return path
+
+
+def patient(options):
+    """Of nodes none of which is to be lost by its silence: on a busy machine one may get no processor for seconds."""
+    return options if "--silence-limit" in options else (*options, "--silence-limit", PATIENT_SILENCE_S)
 
 
 def run(program, *words, cwd=None):

@@ -197,7 +197,7 @@ class Failures(unittest.TestCase):
 
     def test_a_frozen_node_is_noticed_by_its_silence(self):
         solver = small_run.solver(self.folder, "s", iterations=cluster.ENDLESS)
-        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", first=["--survive", 0])
+        first, second = self.cluster.first_and_others(solver, 2, "--devices", "cpu:1", "--silence-limit", 2, first=["--survive", 0])
         first.wait_for(r"^iteration 20/")
         second.signal(signal.SIGSTOP)
         self.assertEqual(first.wait(), 3, first)

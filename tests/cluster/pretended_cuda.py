@@ -78,5 +78,6 @@ def install():
     torch.Tensor.is_cuda = property(lambda self: True)
     torch.Tensor.copy_, torch.Tensor.record_stream, torch.empty_strided = copy, lambda self, s: None, empty
     for name, value in {"Event": Event, "Stream": Stream, "stream": stream, "current_stream": lambda device=None: None,
-                        "cudart": Runtime, "synchronize": lambda device=None: None, "is_current_stream_capturing": lambda: False}.items():
+                        "cudart": Runtime, "synchronize": lambda device=None: None, "is_current_stream_capturing": lambda: False,
+                        "get_device_name": lambda device=None: "pretended", "get_device_capability": lambda device=None: (0, 0)}.items():
         setattr(torch.cuda, name, value)

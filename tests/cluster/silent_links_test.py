@@ -48,16 +48,18 @@ class SilentLinks(loss_run.LossRun):
             for host in (0, 2):
                 with self.subTest(fault=fault.__name__, host=host), cluster.Cluster() as self.cluster:
                     lab, nodes = self.hosts(3)
-                    fault(lab, host)
-                    others = [n for n in range(3) if n != host]
-                    view = self.view(nodes[others[0]], others)
-                    self.trained(nodes[others[0]], view["first_clock"] + 1)
-                    nodes[others[0]].stop()
-                    self.assertEqual(nodes[others[1]].wait(), 0, nodes[others[1]])
-                    self.ends_left_out(nodes[host])
-                    self.check(nodes[others[0]])
-                    self.cluster.end()
-                    lab.__exit__(None, None, None)
+                    try:
+                        fault(lab, host)
+                        others = [n for n in range(3) if n != host]
+                        view = self.view(nodes[others[0]], others)
+                        self.trained(nodes[others[0]], view["first_clock"] + 1)
+                        nodes[others[0]].stop()
+                        self.assertEqual(nodes[others[1]].wait(), 0, nodes[others[1]])
+                        self.ends_left_out(nodes[host])
+                        self.check(nodes[others[0]])
+                    finally:  # the next case has hosts of the same names
+                        self.cluster.end()
+                        lab.__exit__(None, None, None)
 
     def test_of_two_hosts_that_do_not_hear_each_other_one_is_left_out(self):
         lab, nodes = self.hosts(3)

@@ -33,9 +33,9 @@ import faults  # noqa: F401
 from loop import Alone, Joined
 
 import poseidon.torch as poseidon
-import poseidon.torch.bundles
+from poseidon.torch import bundles
 
-_FEWEST = poseidon.bundles._FEWEST
+_FEWEST = bundles._FEWEST
 
 
 def join(loop, address):
@@ -60,7 +60,7 @@ def join(loop, address):
 
 def small_ones_together(case):
     """Whether small parameters travel together although they are few: in every second case, by its name."""
-    poseidon.bundles._FEWEST = 2 if zlib.crc32(str(case).encode()) % 2 else _FEWEST
+    bundles._FEWEST = 2 if zlib.crc32(str(case).encode()) % 2 else _FEWEST
 
 
 def joined(case, mode, workers, rank, address):
