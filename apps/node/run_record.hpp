@@ -34,7 +34,7 @@ class run_record : public run_listener {
   std::condition_variable changed_;
   bool due_ = false, snapshots_ = false, over_ = false, failed_ = false;
   bool left_out_ = false;  // the last snapshot was that of a node that hears nobody
-  std::thread thread_;  // last: it uses all of the others
+  std::thread thread_;     // last: it uses all of the others
 };
 
 }  // namespace poseidon::app
