@@ -29,7 +29,7 @@ std::vector<std::string> layers_without_state(const node_core& core,
   const auto& net = core.run.train();
   for (const auto id : cut.chunks.ids()) {
     const auto& c = cut.chunks[id];
-    if (c.owner == every_worker || !is_updated(net, value(c.parameter)) ||
+    if (c.owner == every_worker || !has_solver_state(net.parameters[value(c.parameter)]) ||
         giver_of(cut, id, lost) != no_worker)
       continue;
     const auto& layer = net.layers[net.parameters[value(c.parameter)].layer].name;

@@ -97,7 +97,7 @@ std::shared_ptr<const chunk_histories> zeros_for_lost(const net& train, const vi
   auto out = std::make_shared<chunk_histories>();
   for (const auto id : step.before.chunks.ids()) {
     const auto& c = step.before.chunks[id];
-    if (c.owner == every_worker || !is_updated(train, value(c.parameter)) ||
+    if (c.owner == every_worker || !has_solver_state(train.parameters[value(c.parameter)]) ||
         giver_of(step.before, id, step.lost) != no_worker ||
         giver_of(step.before, id, step.lost, true) != step.former_self)
       continue;
@@ -112,7 +112,7 @@ std::vector<history_piece> handover(
     const std::vector<std::shared_ptr<const chunk_histories>>& copies) {
   std::vector<history_piece> out;
   const auto learns = [&](chunk_id id) {
-    return is_updated(train, value(step.before.chunks[id].parameter));
+    return has_solver_state(train.parameters[value(step.before.chunks[id].parameter)]);
   };
   for (const auto& history : kept)
     for (const auto& [id, slots] : *history)
@@ -128,7 +128,7 @@ std::vector<history_piece> handover(
 std::size_t state_values(const net& train, const partition& before, const partition& now,
                          chunk_id chunk, std::size_t slots, bool computes) {
   const auto& to = now.chunks[chunk];
-  if (!is_updated(train, value(to.parameter))) return 0;
+  if (!has_solver_state(train.parameters[value(to.parameter)])) return 0;
   std::size_t values = 0;
   for (const auto& part : overlaps(to, before))
     if (computes || before.chunks[part.with].owner != every_worker) values += part.end - part.begin;

@@ -4,12 +4,15 @@
 
 namespace poseidon {
 
+bool has_solver_state(const net_parameter& p) {
+  return is_learned(p) && !p.average_momentum;
+}
+
 void set_keepers(partition& cut, std::span<const net_parameter> parameters, std::uint32_t survive) {
   const auto others = static_cast<std::uint32_t>(cut.by_owner.size() - 1);
   for (auto& c : cut.chunks) {
-    const auto& p = parameters[value(c.parameter)];
-    const bool has_rule = is_learned(p) && !p.average_momentum;
-    c.keepers = has_rule && c.owner != every_worker ? std::min(survive, others) : 0;
+    const bool has_state = has_solver_state(parameters[value(c.parameter)]);
+    c.keepers = has_state && c.owner != every_worker ? std::min(survive, others) : 0;
   }
 }
 

@@ -12,6 +12,10 @@
 
 namespace poseidon {
 
+/// Whether an update of this parameter needs more than its value, like a momentum. A running statistic does not, so nothing of it is
+/// lost with its owner: every worker has the value.
+[[nodiscard]] bool has_solver_state(const net_parameter& p);
+
 /// Gives each chunk that has solver state its number of keepers: `survive`, or all other workers if there are fewer.
 void set_keepers(partition& cut, std::span<const net_parameter> parameters, std::uint32_t survive);
 

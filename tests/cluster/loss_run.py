@@ -79,7 +79,8 @@ class LossRun(unittest.TestCase):
         cluster.wait_until(tells, f"iteration {clock} of {node}")
 
     def newest(self):
-        return max(self.cluster.folder.glob("s_iter_*.caffemodel"), key=lambda p: int(p.stem.rsplit("_", 1)[1]))
+        of_run = (p for p in self.cluster.folder.glob("s_iter_*.caffemodel") if "_paused_node" not in p.name)
+        return max(of_run, key=lambda p: int(p.stem.rsplit("_", 1)[1]))
 
     def stop_and_check(self, node, as_nodes=False, since=None):
         """`node` ends the run with its snapshot, which has to be that of the chain of the views that it tells of. `since`: a node that

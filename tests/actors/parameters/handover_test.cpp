@@ -201,8 +201,8 @@ TEST_CASE(
       for (const auto w : id_range<worker_id>(views.now.size())) {
         const auto& c = now.chunks[id];
         const bool kept_anywhere = computes || !on_factors(before, c.parameter);
-        const bool keeps =
-            is_updated(train, value(c.parameter)) && kept_anywhere && has_state(now, id, w);
+        const bool keeps = has_solver_state(train.parameters[value(c.parameter)]) &&
+                           kept_anywhere && has_state(now, id, w);
         auto& of = got[{w, id}];
         of.resize(c.count);
         CHECK(of == std::vector<std::size_t>(c.count, keeps ? slots : 0));
