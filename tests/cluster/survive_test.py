@@ -55,7 +55,8 @@ class Survive(small_run.Trained):
                 self.run_to_end(nodes, ["--routes", "ps", "--survive", survive], options=["--log-level", "debug"],
                                 iterations=30, lr=0.002, hidden=512)
                 sent.append(sum(self.socket_bytes(node) for node in self.last))
-            self.assertLess(max(sent[1:]), 1.005 * sent[0], sent)
+            # Copies of the solver state would be half as much again. Heartbeats are more of the bytes the longer a run lasts.
+            self.assertLess(max(sent[1:]), 1.2 * sent[0], sent)
 
     def test_runs_that_keep_no_copies_say_so(self):
         self.run_to_end(1, [], options=["--survive", 1], iterations=2)
