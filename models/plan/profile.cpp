@@ -22,7 +22,7 @@ std::string number(double value) {
 }
 
 /// A string of the text format: characters that could end it early are escaped.
-std::string quoted(const std::string& text) {
+std::string in_quotes(const std::string& text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -78,11 +78,11 @@ profile read_profile(const std::filesystem::path& path) {
 }
 
 std::string text_of(const profile& p) {
-  std::string text = "net: " + quoted(p.net) + "\nmeasured: " + quoted(p.measured) +
+  std::string text = "net: " + in_quotes(p.net) + "\nmeasured: " + in_quotes(p.measured) +
                      "\nbatch: " + std::to_string(p.batch) + "\n";
   if (p.gflop_s > 0) text += "gflop_s: " + number(p.gflop_s) + "\n";
   for (const auto& l : p.layers)
-    text += "layer { name: " + quoted(l.layer) + " forward_ms: " + number(l.forward_ms) +
+    text += "layer { name: " + in_quotes(l.layer) + " forward_ms: " + number(l.forward_ms) +
             " backward_ms: " + number(l.backward_ms) + " }\n";
   return text;
 }

@@ -9,7 +9,7 @@ namespace poseidon {
 
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "\"" + std::string(text) + "\"";
 }
 
@@ -18,7 +18,7 @@ double number_in(std::string_view goal, std::string_view text) {
   const auto* end = text.data() + text.size();
   const auto read = std::from_chars(text.data(), end, value);
   if (read.ec != std::errc{} || read.ptr != end || !std::isfinite(value))
-    throw spec_error("stop_at " + quoted(goal) + ": " + quoted(text) +
+    throw spec_error("stop_at " + in_quotes(goal) + ": " + in_quotes(text) +
                      " is no number. Write OUTPUT=VALUE, as in accuracy=0.99.");
   return value;
 }
@@ -34,7 +34,7 @@ output_goal parse_keep_best(std::string_view text) {
   else if (word == "max")
     goal.than = better::more;
   if (goal.output.empty() || (equals != text.npos && goal.than == better::by_kind))
-    throw spec_error("keep_best " + quoted(text) +
+    throw spec_error("keep_best " + in_quotes(text) +
                      " names no output. Write the name of a test net's output, as in accuracy; "
                      "with =min or =max if it is neither a loss nor an accuracy.");
   return goal;
@@ -43,7 +43,7 @@ output_goal parse_keep_best(std::string_view text) {
 output_goal parse_stop_at(std::string_view text) {
   const auto equals = text.rfind('=');
   if (equals == text.npos || equals == 0)
-    throw spec_error("stop_at " + quoted(text) +
+    throw spec_error("stop_at " + in_quotes(text) +
                      " is no goal. Write OUTPUT=VALUE, as in accuracy=0.99.");
   output_goal goal;
   goal.value = number_in(text, text.substr(equals + 1));
@@ -54,7 +54,7 @@ output_goal parse_stop_at(std::string_view text) {
   }
   goal.output = name;
   if (goal.output.empty())
-    throw spec_error("stop_at " + quoted(text) +
+    throw spec_error("stop_at " + in_quotes(text) +
                      " names no output. Write OUTPUT=VALUE, as in accuracy=0.99.");
   return goal;
 }
@@ -73,8 +73,8 @@ void check_goals(const ::caffe::SolverParameter& solver) {
   const auto best = keep_best_of(solver), stop = stop_at_of(solver);
   if (!best && !stop) return;
   if (solver.test_iter_size() == 0 || solver.test_interval() == 0)
-    throw spec_error((best ? "keep_best " + quoted(solver.poseidon().keep_best())
-                           : "stop_at " + quoted(solver.poseidon().stop_at())) +
+    throw spec_error((best ? "keep_best " + in_quotes(solver.poseidon().keep_best())
+                           : "stop_at " + in_quotes(solver.poseidon().stop_at())) +
                      " needs tests, and there are none here. Give the solver a test net, test_iter "
                      "and test_interval.");
 }
