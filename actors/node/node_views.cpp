@@ -1,6 +1,7 @@
 // How a node comes from one view to the next: which of its parts hears what, in which order.
 #include "actors/node/node.hpp"
 #include "actors/node/state_left.hpp"
+#include "models/files/paused_name.hpp"
 #include "models/words.hpp"
 
 #include <utility>
@@ -186,9 +187,8 @@ void node::member_lost(const link_lost& m) {
   agree();
 }
 
-/// The others may train on elsewhere, and write files of the run's names.
 void node::give_up_waiting(const std::string& paused, const char* why) {
-  const auto suffix = "_paused_node" + std::to_string(value(view().seat));
+  const auto suffix = std::string(paused_name) + std::to_string(value(view().seat));
   if (end_.fail(paused + ". " + why, 3, suffix)) close();
 }
 

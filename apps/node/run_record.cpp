@@ -2,6 +2,7 @@
 
 #include "apps/web/view_json.hpp"
 #include "models/files/atomic_file.hpp"
+#include "models/files/paused_name.hpp"
 #include "models/json.hpp"
 
 #include <utility>
@@ -29,8 +30,7 @@ void run_record::snapshot(std::uint64_t, const std::string& path, const std::str
   if (!error.empty()) return;
   {
     const std::lock_guard lock(mutex_);
-    // The others may train on elsewhere, and write files of the run's names.
-    left_out_ = path.find("_paused_node") != std::string::npos;
+    left_out_ = path.find(paused_name) != std::string::npos;
     if (left_out_) return;
     due_ = snapshots_ = true;
   }

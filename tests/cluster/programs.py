@@ -11,6 +11,16 @@ import preloaded
 PYTHON = os.environ.get("POSEIDON_PYTHON", "/usr/bin/python3")  # the system's, which has Debian's PyTorch
 LIBRARY = cluster.BIN.parent / "lib/libposeidon.so"
 PACKAGE = cluster.ROOT / "apps/python"
+# Of a script that has imported poseidon.torch as poseidon: says whether a call is refused, and how.
+REFUSED = """
+def refused(call):
+    try:
+        call()
+    except poseidon.PoseidonError as e:
+        print("refused:", e, flush=True)
+    else:
+        print("not refused", flush=True)
+"""
 
 
 def need(*modules):

@@ -38,15 +38,7 @@ def raise_in_backward(net):
         net(Raises.apply(torch.ones(2, 4, requires_grad=True))).sum().backward()
     except ValueError:
         pass
-
-def refused(call):
-    try:
-        call()
-    except poseidon.PoseidonError as e:
-        print("refused:", e, flush=True)
-    else:
-        print("not refused", flush=True)
-"""
+""" + programs.REFUSED
 
 # By name: the script of the only worker, and what it prints.
 ALONE = {

@@ -36,15 +36,7 @@ class Net(nn.Module):
 def loss(net, step, worker):
     x = torch.randn(5, 6, generator=torch.Generator().manual_seed(100 * step + worker))
     return net(x, worker != 1).pow(2).mean()
-
-def refused(call):
-    try:
-        call()
-    except poseidon.PoseidonError as e:
-        print("refused:", e, flush=True)
-    else:
-        print("not refused", flush=True)
-"""
+""" + programs.REFUSED
 
 TRAINS = HEAD + """
 net = Net()

@@ -38,6 +38,7 @@ class LocalClient(PutOff):
         self.versions: Dict[int, int] = {}  # of pushed gradients
         self._unsent: Dict[int, torch.Tensor] = {}  # gradients that will leave in this clock
         self.groups = [Group(optimizer, group["params"]) for group in optimizer.param_groups]
+        self._group_of = self._apart()
         self._uses: List[BeforeForward] = []  # hooks that note them
         self._told_in = [-1] * len(self.groups)  # the clock in which a group has last said how it steps
         self._members = [list(group["params"]) for group in optimizer.param_groups]  # at join()
@@ -48,13 +49,9 @@ class LocalClient(PutOff):
         self._counters = [_version_of(p) for p in self.parameters]
 
     def _apart(self) -> List[int]:
-        """A group says how its members are stepped."""
-        self._group_of = [0] * len(self.parameters)
-        for number, group in enumerate(self.optimizer.param_groups):
-            for p in group["params"]:
-                if id(p) in self.index:
-                    self._group_of[self.index[id(p)]] = number
-        return self._group_of
+        """Their groups: a group says how its members are stepped."""
+        group_of = {id(p): number for number, group in enumerate(self.optimizer.param_groups) for p in group["params"]}
+        return [group_of[id(p)] for p in self.parameters]
 
     def begin(self) -> "LocalClient":
         super().begin()
