@@ -151,7 +151,8 @@ void network_link::finish(const receiver_ended& m) {
   if (lost.on_purpose && !reason.empty()) lost.reason = std::move(reason);
   if (m.goodbye) lost.of = m.goodbye->of;
   lost.said_goodbye = m.goodbye && !ours;
-  lost.fresh = !m.silent && !heard_after_a_gap(*shared_->options.counters, shared_->options.now());
+  lost.slept = heard_after_a_gap(*shared_->options.counters, shared_->options.now());
+  lost.fresh = !m.silent && !lost.slept;
   if (!own_fault_.empty())
     lost.why = "the link to " + shared_->peer() + " was broken off: " + own_fault_;
   if (ours && !m.goodbye) {

@@ -19,6 +19,8 @@ constexpr int next_try = 20;
 constexpr int for_stragglers = 50;
 /// A side on which nothing has been decided for so long is paused, and says so.
 constexpr int until_paused = 100;
+/// Who has slept waits so long for a word of those that may have gone on: ten seconds.
+constexpr int for_word = 500;
 /// Frames that wait until this node is still: a few of each member.
 constexpr std::size_t most_waiting = 4 * 64;
 
@@ -54,6 +56,7 @@ view_box& agreement::box() {
   ticks_ = turn_ = straggling_ = 0;
   waiting_.clear();
   missed_.clear();
+  to_be_asked_.clear();
   disturbed_ = !lost_.empty();
   nobody_has_all_values_ = false;
   return *box_;
@@ -147,7 +150,7 @@ std::optional<frames::next_view> agreement::next_value(testimonies said) const {
     if (planned && (all_there || core_.setup.run->survive == 0)) return wanted_;
   }
   const bool waits_for_leader = planned && !some_lost && !disturbed_;
-  if (core_.setup.run->survive == 0 || waits_for_leader) return std::nullopt;
+  if (core_.setup.run->survive == 0 || waits_for_leader || waits_for_word()) return std::nullopt;
   if (next.is != next_membership::outcome::decided) {
     nobody_has_all_values_ =
         next.is == next_membership::outcome::no_version &&
@@ -228,16 +231,25 @@ frames::next_view agreement::without_the_lost(const next_membership& next) const
 
 // -- losses ---------------------------------------------------------------------------------------------
 
-void agreement::lost(seat_id seat, const std::string& why, bool is_dead) {
+void agreement::lost(seat_id seat, const std::string& why, fate is) {
   auto& b = box();
   lost_[seat] = why;
   disturbed_ = true;
-  if (is_dead) return dead(seat);
+  if (is == fate::dead) return dead(seat);
+  if (is == fate::may_have_gone_on) {
+    to_be_asked_.insert(seat);
+    word_until_ = ticks_ + for_word;
+  }
   if (is_still()) send(b.look_again(knowledge()));
+}
+
+void agreement::answered(seat_id seat) {
+  if (to_be_asked_.erase(seat) > 0 && to_be_asked_.empty()) turn_ = 0;
 }
 
 void agreement::dead(seat_id seat) {
   auto& b = box();
+  answered(seat);
   if (!has_seat(dead_, seat))
     dead_.insert(std::upper_bound(dead_.begin(), dead_.end(), seat), seat);
   if (is_still()) send(b.look_again(knowledge()));
@@ -247,6 +259,7 @@ void agreement::dead(seat_id seat) {
 void agreement::found(seat_id seat) {
   (void)box();
   lost_.erase(seat);
+  answered(seat);
   std::erase(dead_, seat);
   turn_ = 0;
 }

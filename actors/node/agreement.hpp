@@ -18,6 +18,7 @@
 #include <chrono>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,8 +44,13 @@ class agreement {
   /// The members' decision, once, where this node has counted the votes: they have been told, and those that leave.
   [[nodiscard]] std::optional<frames::next_view> take_decision();
 
-  /// A member of the newest view is gone, or one that leaves with it. `is_dead`: its process is proved to have ended.
-  void lost(seat_id seat, const std::string& why, bool is_dead);
+  /// What is known of a lost member: nothing; its process is proved to have ended; or it may have gone on without this node, which has
+  /// slept meanwhile.
+  enum class fate { unknown, dead, may_have_gone_on };
+  /// A member of the newest view is gone, or one that leaves with it.
+  void lost(seat_id seat, const std::string& why, fate is);
+  /// It has been asked (`search`), and it or its machine has answered: it has not gone on.
+  void answered(seat_id seat);
   /// A lost member's process is proved to have ended.
   void dead(seat_id seat);
   /// A lost member is linked again.
@@ -91,6 +97,9 @@ class agreement {
   [[nodiscard]] node_stand stand() const;
   [[nodiscard]] seat_list heard() const;
   [[nodiscard]] std::optional<frames::next_view> next_value(testimonies said) const;
+  [[nodiscard]] bool waits_for_word() const {
+    return !to_be_asked_.empty() && ticks_ < word_until_;
+  }
   void leave_out_those_without_values(next_membership& next, const testimonies& said) const;
   [[nodiscard]] frames::next_view without_the_lost(const next_membership& next) const;
   void propose_in_turn(view_box& b);
@@ -104,6 +113,8 @@ class agreement {
   // Losses, of members of the newest view.
   std::map<seat_id, std::string> lost_;  // and why
   seat_list dead_;
+  std::set<seat_id> to_be_asked_;               // they may have gone on
+  int word_until_ = 0;                          // in ticks
   bool disturbed_ = false;                      // one has been lost, so letters may be, too
   mutable bool nobody_has_all_values_ = false;  // of those that answered, and the others have ended
   seat_list missed_;                            // as pause_news() has said

@@ -182,7 +182,13 @@ void node::member_lost(const link_lost& m) {
   core_.members.lost(m.peer, m.why);
   core_.setup.records.view->lost(m.peer, m.why);
   const bool has_failed = failed_.contains(m.peer) || (m.said_goodbye && is_voting_witness(m.peer));
-  agreement_.lost(m.peer, m.why, has_failed);
+  using fate = agreement::fate;
+  // Who turns a new link away may have gone on when it was already under way.
+  const bool gone_on = m.slept || search_.was_found(m.peer, agreement_.epoch());
+  agreement_.lost(m.peer, m.why,
+                  has_failed ? fate::dead
+                  : gone_on  ? fate::may_have_gone_on
+                             : fate::unknown);
   if (!has_failed) search_.lost(m.peer, m.fresh, agreement_.epoch());
   agree();
 }
@@ -209,7 +215,9 @@ void node::on(const sought& m) {
   guarded([&] {
     switch (search_.on(m, agreement_.epoch())) {
       case search::finding::nothing:
-        return;
+        if (m.is == sought::answer::none) return;
+        agreement_.answered(m.seat);
+        return agree();
       case search::finding::dead:
         agreement_.dead(m.seat);
         return agree();

@@ -2,6 +2,7 @@
 #include "apps/node/looking.hpp"
 #include "apps/node/run_setup.hpp"
 #include "apps/node/shown_run.hpp"
+#include "apps/node/signal_target.hpp"
 #include "apps/node/signals.hpp"
 #include "apps/node/start_checks.hpp"
 #include "apps/node/verbs.hpp"
@@ -12,7 +13,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,18 +55,6 @@ node_setup started(node_options o, shown_run& shown) {
   return setup;
 }
 
-/// The run that signals are for: one node's, and another one's where it joins again. The thread that waits for signals shares it.
-struct signal_target {
-  std::mutex mutex;
-  std::function<void(interrupted)> tell;
-  int ended_by = 0;  // the signal by which its user wants it to end; 0: none
-
-  [[nodiscard]] int end_signal() {
-    const std::lock_guard lock(mutex);
-    return ended_by;
-  }
-};
-
 std::shared_ptr<signal_target> target_of(signal_thread& signals, const node_options& o,
                                          const shown_run& shown) {
   auto target = std::make_shared<signal_target>();
@@ -75,12 +63,8 @@ std::shared_ptr<signal_target> target_of(signal_thread& signals, const node_opti
         const auto effect = signal == SIGHUP   ? o.sighup
                             : signal == SIGINT ? o.sigint
                                                : signal_effect::stop;
-        const bool ends = effect == signal_effect::stop;
-        const std::lock_guard lock(target->mutex);
-        if (ends) target->ended_by = signal;
-        if (effect != signal_effect::none && target->tell)
-          target->tell({signal, effect == signal_effect::snapshot, signal == SIGTERM});
-        return ends;
+        target->take(signal, effect);
+        return effect == signal_effect::stop;
       },
       [display = shown.display()] { display->lines().abandon(); });
   return target;
@@ -96,10 +80,7 @@ node_result train(const node_options& o, shown_run& shown, signal_target& signal
     page = web::serve_live(*o.web, o.web_token, setup.records.view, o.tls);
     setup.display->note("page at " + page->url());
   }
-  return run_node(std::move(setup), [&](auto tell) {
-    const std::lock_guard lock(signals.mutex);
-    signals.tell = std::move(tell);
-  });
+  return run_node(std::move(setup), [&](auto tell) { signals.hear(std::move(tell)); });
 }
 
 /// With --join and --solver a node joins the run of the others where it goes on, as after its machine has started again, and begins it

@@ -197,13 +197,21 @@ class Timeline(small_run.Trained):
         viewer.signal(15)
 
     def test_sending_layer_by_layer_hides_visibly_more_than_sending_after_the_backward_pass(self):
-        shares = {}
-        for name, options in (("wait-free", ()), ("barrier", ("--fifo",))):
-            trace = cluster.Trace(self.recorded(*options))
-            begin, end = (trace.find("ip1", "forward", lane="^stream", clock=c)[0]["ts"] for c in (2, CLOCKS - 2))
-            communication, exposed = self.under_way(trace, 0, begin, end)
-            shares[name] = 1 - exposed / communication
-        self.assertGreater(shares["wait-free"], shares["barrier"] + 0.1, shares)
+        shares = {"wait-free": [], "barrier": []}  # of each iteration; a machine that is busy spoils some, and more of them come
+
+        def hides_more():
+            for name, options in (("wait-free", ()), ("barrier", ("--fifo",))):
+                trace = cluster.Trace(self.recorded(*options))
+                begins = [trace.find("ip1", "forward", lane="^stream", clock=c)[0]["ts"] for c in range(2, CLOCKS - 1)]
+                for begin, end in zip(begins, begins[1:]):
+                    communication, exposed = self.under_way(trace, 0, begin, end)
+                    shares[name].append(1 - exposed / communication)
+            self.medians = {name: statistics.median(of) for name, of in shares.items()}
+            return self.medians["wait-free"] > self.medians["barrier"] + 0.1
+        try:
+            cluster.wait_until(hides_more, "more is hidden")
+        except AssertionError:
+            self.fail(f"hidden with the pass, and after it: {self.medians}")
 
 
 if __name__ == "__main__":

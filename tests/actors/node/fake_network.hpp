@@ -123,7 +123,8 @@ class fake_link : public actor<fake_link> {
     lose("closed the link to " + peer(), true, m.reason);
   }
   void on(const cut_line& m) {
-    fresh_ = !m.silent && counters_->gap_ended_at == 0;
+    slept_ = counters_->gap_ended_at != 0;
+    fresh_ = !m.silent && !slept_;
     lose("the connection to " + peer() + " is lost: " + m.why, false);
   }
   void on(const frame_in& m) {
@@ -164,6 +165,7 @@ class fake_link : public actor<fake_link> {
     if (!reason.empty()) lost.reason = reason;
     lost.of = of;
     lost.fresh = fresh_;
+    lost.slept = slept_;
     lost.said_goodbye = said_goodbye;
     tell(binding_->routes.lost, std::move(lost));
     if (!on_purpose) on_->end_other(side_);
@@ -220,7 +222,7 @@ class fake_link : public actor<fake_link> {
   std::string address_;
   peer_kind kind_;
   std::shared_ptr<link_counters> counters_;
-  bool fresh_ = true;
+  bool fresh_ = true, slept_ = false;
   std::uint64_t epoch_ = 0;  // of the frame that arrives
   std::shared_ptr<const link_binding> binding_;
   control_budget budget_{std::chrono::steady_clock::time_point{}};  // no time passes
