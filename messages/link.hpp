@@ -98,7 +98,8 @@ struct link_lost {
   /// The peer was heard until the connection ended, and this process has not been stopped meanwhile: what the peer's machine
   /// says at once tells what has just happened, not what happened long ago.
   bool fresh = false;
-  /// This process has been stopped until a moment ago: the peer may have gone on without it meanwhile.
+  /// The peer ended the connection, and this process had not read it for a while: it may have been stopped, and the peer may have gone on
+  /// without it meanwhile.
   bool slept = false;
   bool said_goodbye = false;  ///< the peer did, before this side
 };

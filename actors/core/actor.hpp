@@ -167,7 +167,7 @@ class actor : public caf::event_based_actor {
   }
 
  protected:
-  /// Sends `m`, counted. High priority overtakes what waits in the receiver's mailbox.
+  /// Sends `m`, counted. High priority is a share: where both kinds wait, CAF handles six such messages, then three others (findings/).
   template <class M>
   void tell(const port<M>& to, M m, std::size_t payload_bytes = 0) {
     static_assert(D::sends::template has<M>, "add this message to the actor's `sends` list");

@@ -151,8 +151,9 @@ void network_link::finish(const receiver_ended& m) {
   if (lost.on_purpose && !reason.empty()) lost.reason = std::move(reason);
   if (m.goodbye) lost.of = m.goodbye->of;
   lost.said_goodbye = m.goodbye && !ours;
-  lost.slept = heard_after_a_gap(*shared_->options.counters, shared_->options.now());
-  lost.fresh = !m.silent && !lost.slept;
+  const bool gap = heard_after_a_gap(*shared_->options.counters, shared_->options.now());
+  lost.slept = gap && !m.silent;
+  lost.fresh = !gap && !m.silent;
   if (!own_fault_.empty())
     lost.why = "the link to " + shared_->peer() + " was broken off: " + own_fault_;
   if (ours && !m.goodbye) {

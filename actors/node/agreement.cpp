@@ -19,8 +19,8 @@ constexpr int next_try = 20;
 constexpr int for_stragglers = 50;
 /// A side on which nothing has been decided for so long is paused, and says so.
 constexpr int until_paused = 100;
-/// Who has slept waits so long for a word of those that may have gone on: ten seconds.
-constexpr int for_word = 500;
+/// Who has slept waits so long for a word of those that may have gone on, and who is told to end for those that can decide: ten seconds.
+constexpr int patience = 500;
 /// Frames that wait until this node is still: a few of each member.
 constexpr std::size_t most_waiting = 4 * 64;
 
@@ -238,7 +238,7 @@ void agreement::lost(seat_id seat, const std::string& why, fate is) {
   if (is == fate::dead) return dead(seat);
   if (is == fate::may_have_gone_on) {
     to_be_asked_.insert(seat);
-    word_until_ = ticks_ + for_word;
+    word_until_ = ticks_ + patience;
   }
   if (is_still()) send(b.look_again(knowledge()));
 }
@@ -320,6 +320,12 @@ bool agreement::is_hopeless() {
   const auto others = without_witnesses(box_->members(), box_->witnesses());
   return std::all_of(others.begin(), others.end(),
                      [&](seat_id m) { return m == core_.view().seat || has_seat(dead_, m); });
+}
+
+bool agreement::is_stuck() {
+  if (why_paused().empty()) return false;
+  const bool hears_enough = quorum(heard(), box_->members(), dead_, box_->witnesses());
+  return !hears_enough || ticks_ >= patience;
 }
 
 std::string agreement::why_paused() {

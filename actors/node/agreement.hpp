@@ -79,6 +79,8 @@ class agreement {
   [[nodiscard]] bool is_hopeless();
   /// Why nothing is decided; empty: this side is not paused.
   [[nodiscard]] std::string why_paused();
+  /// Paused, and not only because those that it hears, who are enough to decide, are slow.
+  [[nodiscard]] bool is_stuck();
   /// The next view is what this node has proposed as its leader.
   [[nodiscard]] bool is_as_wanted(const frames::next_view& next) const {
     return wanted_ && wanted_->epoch == next.epoch && wanted_->members == next.members &&

@@ -235,7 +235,7 @@ void node::on(const everyone_done& m) {
 void node::on(const interrupted& m) {
   if (m.snapshot) return end_.keep_snapshot();
   if (const auto paused = agreement_.why_paused(); !paused.empty())
-    return give_up_waiting(paused, "It was told to end");
+    return give_up_waiting(paused, "It was told to end", m.leaves);
   // The others may begin the view with this node at this moment, and would lose it.
   if (core_.phase == run_phase::gathering && joining_.is_ready() &&
       !std::exchange(waits_to_go_, true))
@@ -259,7 +259,7 @@ void node::on(const look_at_progress&) {
   if (auto why = progress_.look(std::chrono::steady_clock::now())) {
     const auto paused = agreement_.why_paused();
     paused.empty() ? fail(std::move(*why), 3)
-                   : give_up_waiting(paused, "It has waited for --progress-limit");
+                   : give_up_waiting(paused, "It has waited for --progress-limit", false);
   }
   const auto later = progress_.interval();
   looks_ = later.has_value();

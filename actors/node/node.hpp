@@ -158,7 +158,7 @@ class node : public actor<node> {
   void fail(std::string text, int exit_code) {
     if (end_.fail(std::move(text), exit_code)) close();
   }
-  void give_up_waiting(const std::string& paused, const char* why);
+  void give_up_waiting(const std::string& paused, const char* why, bool leaves);
   void build();
   void stands();
   void asked_to_leave(const link_connection& c);

@@ -193,9 +193,11 @@ void node::member_lost(const link_lost& m) {
   agree();
 }
 
-void node::give_up_waiting(const std::string& paused, const char* why) {
+/// Where this node was to leave, the others have lost it, and wait on.
+void node::give_up_waiting(const std::string& paused, const char* why, bool leaves) {
   const auto suffix = std::string(paused_name) + std::to_string(value(view().seat));
-  if (end_.fail(paused + ". " + why, 3, suffix)) close();
+  using cause = frames::goodbye::cause;
+  if (end_.fail(paused + ". " + why, 3, suffix, leaves ? cause::writer : cause::run)) close();
 }
 
 /// It has a link again, before the members have agreed on a view without it.
@@ -295,7 +297,8 @@ void node::agree() {
   core_.setup.records.view->paused(paused);
   if (agreement_.is_hopeless()) return fail(without_the_first_values(value(view().first_clock)), 3);
   if (agrees_ || !agreement_.is_under_way()) return;
-  if (!paused.empty() && end_.is_wanted()) return give_up_waiting(paused, "It was told to end");
+  if (end_.is_wanted() && agreement_.is_stuck())
+    return give_up_waiting(paused, "It was told to end", end_.is_leaving());
   agrees_ = true;
   tell_self(look_at_agreement{}, agreement::tick_length);
 }

@@ -20,13 +20,14 @@ std::string next_sentence(const std::string& text) {
 
 }  // namespace
 
-bool run_end::fail(std::string text, int exit_code, const std::string& suffix) {
+bool run_end::fail(std::string text, int exit_code, const std::string& suffix,
+                   frames::goodbye::cause of) {
   const auto& setup = core_.setup;
   if (core_.phase == run_phase::failing) setup.display->detail("while it ends: " + text);
   if (core_.has_ended()) return false;
   result_.exit_code = exit_code;
   result_.error = in_words(std::move(text));
-  goodbye_ = {result_.error};
+  goodbye_ = {result_.error, of};
   // A lost peer takes no parameters with it: the lowest survivor writes what stands. After a NaN there is
   // nothing worth writing.
   std::optional<seat_id> lower;  // that this node still has a link to

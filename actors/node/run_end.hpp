@@ -17,8 +17,9 @@ class run_end {
   explicit run_end(node_core& core) : core_(core) {}
 
   /// The run fails. True: close now; false: it ends already, or this node writes what it has first.
-  /// `suffix`: of the names of files.
-  [[nodiscard]] bool fail(std::string text, int exit_code, const std::string& suffix = "");
+  /// `suffix`: of the names of files. `of`: who ends for that reason.
+  [[nodiscard]] bool fail(std::string text, int exit_code, const std::string& suffix = "",
+                          frames::goodbye::cause of = frames::goodbye::cause::run);
   /// The others go on without this node. It writes nothing: the run's files are theirs. True: close now.
   [[nodiscard]] bool left_out(std::string why);
   /// Runs a step; what it throws is the user's to read, not a crash. As fail.

@@ -123,8 +123,9 @@ class fake_link : public actor<fake_link> {
     lose("closed the link to " + peer(), true, m.reason);
   }
   void on(const cut_line& m) {
-    slept_ = counters_->gap_ended_at != 0;
-    fresh_ = !m.silent && !slept_;
+    const bool gap = counters_->gap_ended_at != 0;
+    slept_ = gap && !m.silent;
+    fresh_ = !gap && !m.silent;
     lose("the connection to " + peer() + " is lost: " + m.why, false);
   }
   void on(const frame_in& m) {

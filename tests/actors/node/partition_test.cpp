@@ -8,49 +8,8 @@
 #include <set>
 
 using namespace poseidon;
-using test::hosts, test::node_rig, test::until, test::until_ended, test::until_said;
-
-namespace {
-
-void train_in_a_cluster(node_rig& t, std::size_t nodes, std::uint64_t clocks,
-                        std::uint32_t survive = 1) {
-  t.clocks = clocks;
-  t.survive = survive;
-  t.cluster(nodes);
-  REQUIRE(t.until_clock(5));
-}
-
-void is_left_out(node_rig& t, std::size_t n) {
-  CAPTURE(n);
-  REQUIRE(until_ended(t, n));
-  CHECK(t.nodes[n]->exit_code() == 3);
-  CHECK(t.nodes[n]->error().find("without") != std::string::npos);
-  CHECK(!t.nodes[n]->result->others.empty());
-}
-
-/// poseidon-node go-on, on the machine of that node.
-void say_go_on(node_rig& t, const std::string& at) {
-  std::shared_ptr<tcp_socket> socket;
-  link_identity user;
-  user.listen_address = at;
-  user.wants = link_identity::purpose::ask_to_go_on;
-  (void)t.wiring->dial(at, user, socket);
-}
-
-/// As the node's links note it: they were not read for longer than the others wait for a silent node.
-void has_slept(node_rig& t, std::size_t n) {
-  for (const auto& [peer, counters] : t.nodes[n]->network->counters)
-    counters->gap_ended_at = std::chrono::steady_clock::now().time_since_epoch().count();
-}
-
-void ends_well(node_rig& t, std::size_t n) {
-  CAPTURE(n);
-  REQUIRE(until_ended(t, n));
-  CHECK(t.nodes[n]->error() == "");
-  CHECK(t.nodes[n]->exit_code() == 0);
-}
-
-}  // namespace
+using test::ends_well, test::hosts, test::is_left_out, test::node_rig, test::say_go_on,
+    test::train_in_a_cluster, test::until, test::until_ended, test::until_said;
 
 TEST_CASE(
     "partition: fewer than half wait; when they are heard again they are out, and come back") {
@@ -131,82 +90,6 @@ TEST_CASE("partition: a side that waits goes on when its user says that the othe
   for (const std::size_t n : {0, 2}) is_left_out(t, n);
   ends_well(t, 1);
   CHECK(t.weights(t.clocks) == test::chained(t, t.nodes[1]->display->views));
-}
-
-TEST_CASE(
-    "partition: the older one of two asks first whether the other one has gone on, if it has "
-    "slept") {
-  node_rig t;
-  t.progress_limit = std::chrono::milliseconds{0};
-  train_in_a_cluster(t, 2, 1500);
-  has_slept(t, 0);
-  t.wiring->split(hosts("b"));
-  for (const std::size_t n : {0, 1})
-    REQUIRE(until_said(t, n, "paused: this node hears 1 of 2 members of view 1"));
-  SUBCASE("it has: it comes back to it") {
-    say_go_on(t, "b:7600");
-    REQUIRE(until_said(t, 1, "view 2: worker 0 (a:7600) is lost"));
-    CHECK(t.nodes[0]->display->views.size() == 1);
-    t.wiring->heal();
-    is_left_out(t, 0);
-    ends_well(t, 1);
-    CHECK(t.weights(t.clocks) == test::chained(t, t.nodes[1]->display->views));
-  }
-  SUBCASE("it has, while a link to this node was under way, which it turns away") {
-    bool said = false;
-    t.wiring->on_line = [&](const std::shared_ptr<test::line>& l) {
-      if (said || l->hosts[0] == l->hosts[1]) return;
-      if (l->hosts[0] == "a:7600") throw socket_error("b:7600 does not answer", ETIMEDOUT);
-      said = true;
-      say_go_on(t, "b:7600");
-    };
-    t.wiring->heal();
-    REQUIRE(until_said(t, 0, "worker 1 (b:7600) is heard again"));
-    is_left_out(t, 0);
-    CHECK(t.nodes[0]->display->views.size() == 1);
-    ends_well(t, 1);
-  }
-  SUBCASE("nobody listens there any more: it goes on") {
-    t.wiring->heal();
-    t.kill(1);
-    REQUIRE(until_said(t, 0, "view 2: worker 1 (b:7600) is lost"));
-    ends_well(t, 0);
-  }
-  SUBCASE("its machine gives no answer for ten seconds: it goes on") {
-    REQUIRE(until_said(t, 0, "view 2: worker 1 (b:7600) is lost"));
-    t.wiring->heal();
-    is_left_out(t, 1);
-    ends_well(t, 0);
-    CHECK(t.weights(t.clocks) == test::chained(t, t.nodes[0]->display->views));
-  }
-  SUBCASE("its user says so: it goes on at once") {
-    say_go_on(t, "a:7600");
-    REQUIRE(until(
-        t, [&] { return t.nodes[0]->display->views.size() == 2; }, 20));
-    t.wiring->heal();
-    is_left_out(t, 1);
-    ends_well(t, 0);
-  }
-}
-
-TEST_CASE("partition: a node that waits ends when its user wants it, and keeps what it has") {
-  node_rig t;
-  t.progress_limit = std::chrono::milliseconds{0};
-  train_in_a_cluster(t, 2, 1500);
-  t.wiring->split(hosts("b"));
-  REQUIRE(until_said(t, 1, "paused: this node hears 1 of 2"));
-  SUBCASE("with Ctrl-C") {
-    t.sim.tell(t.nodes[1]->it, interrupted{2, false, false});
-  }
-  SUBCASE("with SIGTERM") {
-    t.sim.tell(t.nodes[1]->it, interrupted{15, false, true});
-  }
-  REQUIRE(until_ended(t, 1));
-  CHECK(t.nodes[1]->exit_code() == 3);
-  CHECK(t.nodes[1]->error().find("paused: this node hears 1 of 2") == 0);
-  CHECK(t.nodes[1]->error().find("Kept: weights of iteration ") != std::string::npos);
-  CHECK(t.nodes[1]->error().find("_paused_node1.caffemodel") != std::string::npos);
-  CHECK(t.nodes[1]->result->others.empty());
 }
 
 namespace {

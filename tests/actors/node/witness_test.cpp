@@ -10,7 +10,8 @@
 
 namespace poseidon::witness_runs {
 
-using test::hosts, test::node_rig, test::until, test::until_ended, test::until_said;
+using test::ends_well, test::hosts, test::is_left_out, test::node_rig, test::until,
+    test::until_ended, test::until_said;
 
 namespace {
 
@@ -26,23 +27,6 @@ void train_with_a_witness(node_rig& t, std::uint64_t clocks = 1500) {
   REQUIRE(until_said(t, 0, "view 2: witness 2 (w:7600) joined; 2 nodes train from iteration "));
   REQUIRE(until_said(t, 1, "view 2: witness 2 (w:7600) joined"));
   REQUIRE(until_said(t, 2, "view 2: worker 0 (a:7600), worker 1 (b:7600) train from iteration "));
-}
-
-void ends_well(node_rig& t, std::size_t n) {
-  CAPTURE(n);
-  REQUIRE(until_ended(t, n));
-  const auto last = t.nodes[n]->display->last_lines();
-  CAPTURE(last);
-  CHECK(t.nodes[n]->error() == "");
-  CHECK(t.nodes[n]->exit_code() == 0);
-}
-
-void is_left_out(node_rig& t, std::size_t n) {
-  CAPTURE(n);
-  REQUIRE(until_ended(t, n));
-  CHECK(t.nodes[n]->exit_code() == 3);
-  CHECK(t.nodes[n]->error().find("without") != std::string::npos);
-  CHECK(!t.nodes[n]->result->others.empty());
 }
 
 /// That node shows a view with these seats.
