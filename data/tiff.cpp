@@ -53,6 +53,16 @@ toff_t size_of_input(thandle_t handle) {
   return input_of(handle).bytes.size();
 }
 
+/// libtiff reads through this "map". Without it, it refuses uncompressed tiles of another size than multiples of 1024 bytes.
+/// It writes nothing there.
+int map_input(thandle_t handle, void** begin, toff_t* size) {
+  *begin = const_cast<std::uint8_t*>(input_of(handle).bytes.data());
+  *size = input_of(handle).bytes.size();
+  return 1;
+}
+
+void unmap_nothing(thandle_t, void*, toff_t) {}
+
 /// 1: libtiff does not print it.
 int keep_first(TIFF*, void* handle, const char*, const char* format, va_list values) {
   auto& in = input_of(handle);
@@ -82,8 +92,8 @@ tiff_handle open_tiff(tiff_input& in) {
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_first, &in);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore_warning, &in);
   tiff_handle opened(
-      TIFFClientOpenExt("picture", "rm", &in, read_some, write_nothing, seek, close_nothing,
-                        size_of_input, nullptr, nullptr, options.get()),
+      TIFFClientOpenExt("picture", "r", &in, read_some, write_nothing, seek, close_nothing,
+                        size_of_input, map_input, unmap_nothing, options.get()),
       TIFFClose);
   if (!opened) damaged_tiff(in);
   return opened;
@@ -158,7 +168,8 @@ picture decode_tiff(std::span<const std::uint8_t> file, picture_colour colour) {
       if (p.channels == 4) to[3] = static_cast<std::uint8_t>(TIFFGetA(pixel));
     }
   }
-  return as_stored ? p : upright(std::move(p), image.get().orientation);
+  // As it is stored too: OpenCV turns TIFFs always.
+  return upright(std::move(p), image.get().orientation);
 }
 
 }  // namespace poseidon
