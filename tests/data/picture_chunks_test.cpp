@@ -156,7 +156,8 @@ struct tiff_tiles {
   std::uint16_t channels, bits, planar, compression;
 };
 
-/// Writes the picture to `path`. Of 16 bits per value the lower 8 are another number.
+/// Writes the picture to `path`, its last channel first: red, green, blue, or gray and an alpha. Of 16 bits per value both
+/// bytes are the picture's.
 void write_tiles(const std::filesystem::path& path, const picture& p, const tiff_tiles& t) {
   auto* to = TIFFOpen(path.c_str(), "w");
   REQUIRE(to != nullptr);
@@ -164,7 +165,9 @@ void write_tiles(const std::filesystem::path& path, const picture& p, const tiff
   TIFFSetField(to, TIFFTAG_IMAGELENGTH, static_cast<std::uint32_t>(p.height));
   TIFFSetField(to, TIFFTAG_SAMPLESPERPIXEL, t.channels);
   TIFFSetField(to, TIFFTAG_BITSPERSAMPLE, t.bits);
-  TIFFSetField(to, TIFFTAG_PHOTOMETRIC, t.channels == 1 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB);
+  TIFFSetField(to, TIFFTAG_PHOTOMETRIC, t.channels < 3 ? PHOTOMETRIC_MINISBLACK : PHOTOMETRIC_RGB);
+  const std::uint16_t alpha = EXTRASAMPLE_UNASSALPHA;
+  if (t.channels == 2) TIFFSetField(to, TIFFTAG_EXTRASAMPLES, 1, &alpha);
   TIFFSetField(to, TIFFTAG_PLANARCONFIG, t.planar);
   TIFFSetField(to, TIFFTAG_COMPRESSION, t.compression);
   TIFFSetField(to, TIFFTAG_TILEWIDTH, t.across);
@@ -181,7 +184,7 @@ void write_tiles(const std::filesystem::path& path, const picture& p, const tiff
           for (std::uint32_t x = left; x < left + t.across; ++x)
             for (std::uint32_t c = 0; c < together; ++c, at += value_bytes) {
               if (y >= p.height || x >= p.width) continue;
-              const auto channel = t.channels - 1 - (apart ? plane : c);  // red first
+              const auto channel = t.channels - 1 - (apart ? plane : c);
               const auto i = (y * p.width + x) * t.channels + channel;
               std::fill_n(at, value_bytes, p.pixels[static_cast<std::size_t>(i)]);
             }
@@ -198,20 +201,25 @@ TEST_CASE("tiff: tiles of every size are read, compressed or not") {
   const auto path = folder / "tiles.tif";
   for (const std::uint32_t across : {16u, 32u, 48u, 64u})
     for (const std::uint32_t down : {16u, 32u, 80u})
-      for (const std::uint16_t channels : {1, 3})
+      for (const std::uint16_t channels : {1, 2, 3})
         for (const std::uint16_t bits : {8, 16})
           for (const std::uint16_t planar : {PLANARCONFIG_CONTIG, PLANARCONFIG_SEPARATE})
             for (const std::uint16_t compression : {COMPRESSION_NONE, COMPRESSION_LZW}) {
-              // libtiff 4.5 takes wrong values from such tiles at the right edge, in OpenCV too.
-              if (channels == 1 && bits == 16 && 37 % across != 0) continue;
+              // In planes of their own libtiff multiplies gray with alpha, as it does with colours.
+              if (channels == 2 && planar == PLANARCONFIG_SEPARATE) continue;
               CAPTURE(across);
               CAPTURE(down);
               CAPTURE(channels);
               CAPTURE(bits);
               CAPTURE(planar);
               CAPTURE(compression);
-              const auto expected = made_picture(channels, 35, 37);
-              write_tiles(path, expected, {across, down, channels, bits, planar, compression});
+              const auto written = made_picture(channels, 35, 37);
+              write_tiles(path, written, {across, down, channels, bits, planar, compression});
+              auto expected = written.pixels;
+              if (channels == 2)  // the gray of each pixel
+                for (std::size_t i = 0; i < expected.size() / 2; ++i)
+                  expected[i] = expected[2 * i + 1];
+              if (channels == 2) expected.resize(expected.size() / 2);
               file_bytes file;
               const auto text = read_file(path);
               file.assign(text.begin(), text.end());
@@ -220,7 +228,7 @@ TEST_CASE("tiff: tiles of every size are read, compressed or not") {
                       read = decode_picture(
                           file, channels == 3 ? picture_colour::colour : picture_colour::gray);
                     }) == "");
-              CHECK(read.pixels == expected.pixels);
+              CHECK(read.pixels == expected);
             }
 }
 
