@@ -78,3 +78,19 @@ TEST_CASE("convert list and info: a JPEG without its end marker is read with a w
   check_refused(words + " --strict --out " + (folder / "none").string(),
                 "\"cut.jpg\" is a damaged JPEG: it is cut short.");
 }
+
+TEST_CASE("extract: of a picture whose file lacks its end, a warning says so") {
+  const temporary_folder folder;
+  auto jpeg = encode_jpeg(empty_picture(1, 4, 4));
+  jpeg.resize(jpeg.size() - 2);
+  const auto cut = (folder / "cut.jpg").string();
+  write_file(cut, std::string(jpeg.begin(), jpeg.end()));
+  write_file(folder / "net.prototxt",
+             "layer { name: \"data\" type: \"Input\" top: \"data\" input_param { shape { dim: 1 "
+             "dim: 1 dim: 4 dim: 4 } } }\n"
+             "layer { name: \"twice\" type: \"Power\" bottom: \"data\" top: \"twice\" "
+             "power_param { scale: 2 } }\n");
+  check_done("extract --model " + (folder / "net.prototxt").string() + " --images " + cut +
+                 " --blobs twice --format npy --out " + (folder / "twice.npy").string(),
+             "poseidon-data: " + cut + " is a JPEG without its end marker (EOI), ");
+}
