@@ -9,6 +9,7 @@
 #include <array>
 #include <limits>
 #include <stdexcept>
+#include <utility>
 
 namespace poseidon {
 namespace {
@@ -114,25 +115,44 @@ class run_reader {
       : runs_(runs), header_(h), places_(static_cast<std::size_t>(h.width * h.height)) {}
 
   std::vector<std::uint8_t> read() {
+    bool row_ended = false;  // by a run of 8 bits, which OpenCV lets go on in the next row
     while (true) {
+      lacks_end_ = is_full() && !ends_next();
+      if (lacks_end_) break;
       const auto count = next(), code = next();
+      const bool was_ended = std::exchange(row_ended, false);
       if (count > 0) {
         put(count, [code](std::size_t) { return code; });
+        row_ended = header_.bits == 8 && x_ == header_.width;
+        if (row_ended) next_row();
       } else if (code > 2) {
         put_literally(code);
       } else if (code == 1) {
-        return std::move(places_);
+        break;
       } else if (code == 0) {
-        x_ = 0;
-        ++y_;
+        if (!was_ended) next_row();
       } else {
         x_ += next();
         y_ += next();
       }
     }
+    return std::move(places_);
   }
+  /// Whether read() came to the end of the last row, and no code for the end of the picture followed.
+  [[nodiscard]] bool lacks_end() const { return lacks_end_; }
 
  private:
+  [[nodiscard]] bool is_full() const {
+    return y_ >= header_.height || (y_ == header_.height - 1 && x_ == header_.width);
+  }
+  /// Whether the end of a row or of the picture follows.
+  [[nodiscard]] bool ends_next() const {
+    return at_ + 1 < runs_.size() && runs_[at_] == 0 && runs_[at_ + 1] <= 1;
+  }
+  void next_row() {
+    x_ = 0;
+    ++y_;
+  }
   std::uint8_t next() {
     if (at_ >= runs_.size()) damaged_bmp("its runs are cut short");
     return runs_[at_++];
@@ -163,6 +183,7 @@ class run_reader {
   std::vector<std::uint8_t> places_;
   std::size_t at_ = 0;
   std::int64_t x_ = 0, y_ = 0;
+  bool lacks_end_ = false;
 };
 
 /// 8 bits of a colour. Fewer bits are moved up and zeros follow, as OpenCV does it.
@@ -217,8 +238,11 @@ picture decode_bmp(std::span<const std::uint8_t> file, picture_colour colour) {
   auto rows = file.subspan(std::min(h.pixels_at, file.size()));
   std::vector<std::uint8_t> places;  // outlives `rows`, which then shows it
   std::size_t row_bytes = (static_cast<std::size_t>(h.width) * h.bits + 31) / 32 * 4;
+  bool lacks_end = false;
   if (h.compression == runs_of_8 || h.compression == runs_of_4) {
-    places = run_reader(rows, h).read();
+    run_reader reader(rows, h);
+    places = reader.read();
+    lacks_end = reader.lacks_end();
     rows = places;
     h.bits = 8;
     row_bytes = static_cast<std::size_t>(h.width);
@@ -232,6 +256,10 @@ picture decode_bmp(std::span<const std::uint8_t> file, picture_colour colour) {
     const auto from = static_cast<std::size_t>(h.top_down ? y : h.height - 1 - y) * row_bytes;
     put_row(h, rows.data() + from, p, p.pixels.data() + y * h.width * p.channels);
   }
+  if (lacks_end)
+    p.warning =
+        "is a BMP whose runs lack the code for their end, which may have been cut short; none of "
+        "its rows is missing, so it is read";
   return p;
 }
 

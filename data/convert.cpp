@@ -99,6 +99,8 @@ std::uint64_t convert(const image_store& images, const std::filesystem::path& fo
     if (options.progress) options.progress(n);
     const auto one = read(images, n, options, scratch);
     if (!one) continue;
+    if (options.warned && !one->warning.empty())
+      options.warned(images.where(n) + " " + one->warning + ".");
     try {
       if (options.one_shape) require_shape(*one, images.image_shape());
       datum_of(*one, options.encoding).SerializeToString(&record);

@@ -25,6 +25,8 @@ struct convert_options {
   std::function<void(std::uint64_t)> progress;  ///< called after each image with the number done
   /// If set, an image that cannot be read is left out and reported here with place and reason.
   std::function<void(const std::string&)> skipped;
+  /// If set, is told of each image that was read although something is wrong with its file, with place and reason.
+  std::function<void(const std::string&)> warned;
 };
 
 /// Keys are positions, zero-padded, so that their order is the order of the images; the image's own

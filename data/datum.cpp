@@ -136,7 +136,8 @@ image decoded(const raw_datum& d, picture_colour colour, std::vector<std::uint8_
   to_planes(p, to);
   image result{to, {}, d.label, {p.channels, p.height, p.width}};
   result.file = d.bytes;
-  result.as_in_file = colour == picture_colour::as_stored;
+  result.as_in_file = colour == picture_colour::as_stored && p.warning.empty();
+  result.warning = p.warning;
   return result;
 }
 }  // namespace

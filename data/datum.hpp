@@ -20,6 +20,7 @@ struct image {
   std::array<std::int64_t, 3> extents{};  ///< channels, height, width
   std::span<const std::uint8_t> file{};   ///< the picture file that it was decoded from, if any
   bool as_in_file = false;  ///< `file` decodes to exactly these values without options
+  std::string warning{};    ///< as picture::warning
 };
 
 [[nodiscard]] shape shape_of(const image& i);

@@ -1,7 +1,6 @@
 #include "data/exif.hpp"
 
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <utility>
 
@@ -47,19 +46,8 @@ class tiff {
 
 }  // namespace
 
-int orientation_of(bytes jpeg) {
-  static constexpr std::array<std::uint8_t, 6> name{'E', 'x', 'i', 'f', 0, 0};
-  // Segments: ff, a marker, the length of what follows with itself. Pixels begin at ff da.
-  for (std::size_t at = 2; at + 4 <= jpeg.size() && jpeg[at] == 0xff && jpeg[at + 1] != 0xda;) {
-    const auto length = std::size_t{jpeg[at + 2]} << 8 | jpeg[at + 3];
-    if (length < 2 || length > jpeg.size() - at - 2) return 1;
-    const auto content = jpeg.subspan(at + 4, length - 2);
-    if (jpeg[at + 1] == 0xe1 && content.size() > name.size() &&
-        std::equal(name.begin(), name.end(), content.begin()))
-      return tiff(content.subspan(name.size())).orientation();
-    at += 2 + length;
-  }
-  return 1;
+int orientation_of(bytes exif) {
+  return tiff(exif).orientation();
 }
 
 picture upright(picture p, int orientation) {
@@ -77,6 +65,7 @@ picture upright(picture p, int orientation) {
         row = p.height - 1 - row;
       std::copy_n(p.pixels.data() + (row * p.width + column) * p.channels, p.channels, out);
     }
+  to.warning = std::move(p.warning);
   return to;
 }
 

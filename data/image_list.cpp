@@ -80,11 +80,14 @@ class image_list final : public image_store {
     try {
       read_whole(options_.locate ? options_.locate(name) : fs::path(name), scratch.record);
       auto p = decode_picture(scratch.record, options_.colour);
+      auto warning = std::move(p.warning);
       if (options_.height > 0) p = resize(p, options_.height, options_.width);
       to_planes(p, scratch.bytes);
       image one{scratch.bytes, {}, lines_[n].label, {p.channels, p.height, p.width}};
       one.file = scratch.record;
-      one.as_in_file = options_.compare_files && is_stored_in(scratch.record, p);
+      // A file with a fault is encoded anew: other programs may refuse it.
+      one.as_in_file = options_.compare_files && warning.empty() && is_stored_in(scratch.record, p);
+      one.warning = std::move(warning);
       return one;
     } catch (const std::runtime_error& e) {
       throw std::runtime_error(where(n) + " " + e.what() + ".");

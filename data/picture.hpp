@@ -1,8 +1,8 @@
 // data/picture.hpp
 //
-// Pictures as files: JPEG, PNG, WebP, TIFF, BMP, and PPM/PGM, by their first bytes. Pixels come out as OpenCV's imread
+// Pictures as files: JPEG, PNG, WebP, TIFF, BMP, and PPM/PGM/PBM, by their first bytes. Pixels come out as OpenCV's imread
 // gives them, because that is what Caffe's nets were trained on: blue first, alpha dropped, the gray
-// of a JPEG its own luma, upright as EXIF says (as_stored leaves it as it is).
+// of a JPEG its own luma, upright as the EXIF of a JPEG or PNG says (as_stored leaves it as it is) or as a TIFF's tag does.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -21,18 +21,20 @@ enum class picture_colour {
 struct picture {
   std::int64_t channels = 0, height = 0, width = 0;
   std::vector<std::uint8_t> pixels;  ///< [height, width, channels]
+  /// What is wrong with a file that was read all the same, as OpenCV does: "is a JPEG without ...". Empty: nothing.
+  std::string warning{};
 };
 
 enum class picture_kind { jpeg, png, pnm, bmp, webp, tiff };
 /// The kind by the first bytes; nothing for other files.
 [[nodiscard]] std::optional<picture_kind> kind_of_picture(std::span<const std::uint8_t> file);
-/// "JPEG", "PPM or PGM", ...
+/// "JPEG", "PPM, PGM or PBM", ...
 [[nodiscard]] const char* name_of(picture_kind kind);
 /// Whether files with this ending (".jpg", in any case of letters) are taken for pictures in a folder.
 [[nodiscard]] bool is_picture_ending(std::string ending);
 /// For messages: ".jpg, .jpeg, ...".
 inline constexpr const char* picture_endings =
-    ".jpg, .jpeg, .png, .webp, .tif, .tiff, .bmp, .ppm, .pgm";
+    ".jpg, .jpeg, .png, .webp, .tif, .tiff, .bmp, .ppm, .pgm, .pbm, .pnm";
 
 /// Errors   std::runtime_error: of an unknown kind, damaged, cut short, 16 bits per value
 ///          where they have to be kept, more than 2^27 pixels.

@@ -1,10 +1,12 @@
 // PNG through libpng. Its errors leave by a C++ exception from the error callback, which libpng
 // allows; everything that must be freed belongs to objects outside.
+#include "data/exif.hpp"
 #include "data/picture.hpp"
 
 #include <cstring>
 #include <png.h>
 #include <stdexcept>
+#include <utility>
 
 namespace poseidon {
 namespace {
@@ -52,11 +54,21 @@ struct writer {
   ~writer() { png_destroy_write_struct(&png, &info); }
 };
 
+/// With alpha also where a list of alphas, or one colour that is transparent, stands for it. In gray OpenCV ignores such a
+/// colour.
 std::int64_t stored_channels(png_structp png, png_infop info, int type) {
-  const bool palette_has_alpha =
-      type == PNG_COLOR_TYPE_PALETTE && png_get_valid(png, info, PNG_INFO_tRNS) != 0;
-  if ((type & PNG_COLOR_MASK_ALPHA) != 0 || palette_has_alpha) return 4;
-  return (type & PNG_COLOR_MASK_COLOR) != 0 ? 3 : 1;
+  const bool stores_colour = (type & PNG_COLOR_MASK_COLOR) != 0;
+  const bool has_transparent = png_get_valid(png, info, PNG_INFO_tRNS) != 0;
+  if ((type & PNG_COLOR_MASK_ALPHA) != 0 || (stores_colour && has_transparent)) return 4;
+  return stores_colour ? 3 : 1;
+}
+
+/// Of a chunk eXIf before or behind the pixels, which have been read.
+int orientation_of(png_structp png, png_infop info) {
+  png_uint_32 size = 0;
+  png_bytep exif = nullptr;
+  if (png_get_eXIf_1(png, info, &size, &exif) == 0 || exif == nullptr) return 1;
+  return poseidon::orientation_of({exif, size});
 }
 
 }  // namespace
@@ -99,8 +111,8 @@ picture decode_png(std::span<const std::uint8_t> file, picture_colour colour) {
   for (int pass = 0; pass < passes; ++pass)
     for (std::int64_t y = 0; y < p.height; ++y)
       png_read_row(r.png, p.pixels.data() + static_cast<std::size_t>(y) * row_bytes, nullptr);
-  png_read_end(r.png, nullptr);
-  return p;
+  png_read_end(r.png, r.info);
+  return as_stored ? p : upright(std::move(p), orientation_of(r.png, r.info));
 }
 
 std::vector<std::uint8_t> encode_png(const picture& p) {

@@ -53,6 +53,16 @@ toff_t size_of_input(thandle_t handle) {
   return input_of(handle).bytes.size();
 }
 
+/// libtiff reads through this "map". Without it, it refuses uncompressed tiles of another size than multiples of 1024 bytes.
+/// It writes nothing there.
+int map_input(thandle_t handle, void** begin, toff_t* size) {
+  *begin = const_cast<std::uint8_t*>(input_of(handle).bytes.data());
+  *size = input_of(handle).bytes.size();
+  return 1;
+}
+
+void unmap_nothing(thandle_t, void*, toff_t) {}
+
 /// 1: libtiff does not print it.
 int keep_first(TIFF*, void* handle, const char*, const char* format, va_list values) {
   auto& in = input_of(handle);
@@ -82,8 +92,8 @@ tiff_handle open_tiff(tiff_input& in) {
   TIFFOpenOptionsSetErrorHandlerExtR(options.get(), keep_first, &in);
   TIFFOpenOptionsSetWarningHandlerExtR(options.get(), ignore_warning, &in);
   tiff_handle opened(
-      TIFFClientOpenExt("picture", "rm", &in, read_some, write_nothing, seek, close_nothing,
-                        size_of_input, nullptr, nullptr, options.get()),
+      TIFFClientOpenExt("picture", "r", &in, read_some, write_nothing, seek, close_nothing,
+                        size_of_input, map_input, unmap_nothing, options.get()),
       TIFFClose);
   if (!opened) damaged_tiff(in);
   return opened;
@@ -102,9 +112,11 @@ class rgba_image {
   ~rgba_image() { TIFFRGBAImageEnd(&image_); }
 
   [[nodiscard]] const TIFFRGBAImage& get() const { return image_; }
-  /// Rows from `first` on.
-  [[nodiscard]] bool read(std::int64_t first, std::int64_t rows, std::uint32_t* to) {
+  /// Rows from `first` on, of `columns` pixels each.
+  [[nodiscard]] bool read(std::int64_t first, std::int64_t rows, std::int64_t columns,
+                          std::uint32_t* to) {
     image_.row_offset = static_cast<int>(first);
+    image_.width = static_cast<std::uint32_t>(columns);
     return TIFFRGBAImageGet(&image_, to, image_.width, static_cast<std::uint32_t>(rows)) != 0;
   }
 
@@ -121,11 +133,34 @@ std::int64_t rows_together(TIFF* file, std::int64_t height) {
   return std::clamp<std::int64_t>(rows, 1, height);
 }
 
+/// The columns of whole tiles, at least `width`. Of a tile that it has to clip at the right edge libtiff takes wrong values,
+/// in gray of 16 bits and in gray with alpha. `rows` are read at a time.
+std::int64_t columns_together(TIFF* file, std::int64_t width, std::int64_t rows) {
+  constexpr std::int64_t most = 1 << 27;
+  std::uint32_t across = 0;
+  if (TIFFIsTiled(file) == 0 || TIFFGetField(file, TIFFTAG_TILEWIDTH, &across) == 0 || across == 0)
+    return width;
+  const auto whole = (width + across - 1) / across * across;
+  return whole <= most / rows ? whole : width;
+}
+
 std::int64_t channels_of(const TIFFRGBAImage& image, picture_colour colour) {
   if (colour != picture_colour::as_stored) return colour == picture_colour::colour ? 3 : 1;
   if (image.photometric == PHOTOMETRIC_MINISBLACK || image.photometric == PHOTOMETRIC_MINISWHITE)
     return 1;
   return image.alpha != 0 ? 4 : 3;
+}
+
+void put_pixel(std::uint32_t pixel, std::int64_t channels, std::uint8_t* to) {
+  const auto blue = static_cast<std::uint8_t>(TIFFGetB(pixel)),
+             green = static_cast<std::uint8_t>(TIFFGetG(pixel)),
+             red = static_cast<std::uint8_t>(TIFFGetR(pixel));
+  if (channels == 1) {
+    *to = luma(blue, green, red);
+    return;
+  }
+  to[0] = blue, to[1] = green, to[2] = red;
+  if (channels == 4) to[3] = static_cast<std::uint8_t>(TIFFGetA(pixel));
 }
 
 }  // namespace
@@ -140,25 +175,18 @@ picture decode_tiff(std::span<const std::uint8_t> file, picture_colour colour) {
         "is a TIFF of 16 bits per value; 8 are read, or give force_color or force_gray");
   auto p = empty_picture(channels_of(image.get(), colour), image.get().height, image.get().width);
   const auto together = rows_together(opened.get(), p.height);
-  std::vector<std::uint32_t> rows(static_cast<std::size_t>(together * p.width));
+  const auto columns = columns_together(opened.get(), p.width, together);
+  std::vector<std::uint32_t> rows(static_cast<std::size_t>(together * columns));
   auto* to = p.pixels.data();
   for (std::int64_t y = 0; y < p.height; y += together) {
     const auto some = std::min(together, p.height - y);
-    if (!image.read(y, some, rows.data())) damaged_tiff(in);
-    for (std::int64_t i = 0; i < some * p.width; ++i, to += p.channels) {
-      const auto pixel = rows[static_cast<std::size_t>(i)];
-      const auto blue = static_cast<std::uint8_t>(TIFFGetB(pixel)),
-                 green = static_cast<std::uint8_t>(TIFFGetG(pixel)),
-                 red = static_cast<std::uint8_t>(TIFFGetR(pixel));
-      if (p.channels == 1) {
-        *to = luma(blue, green, red);
-        continue;
-      }
-      to[0] = blue, to[1] = green, to[2] = red;
-      if (p.channels == 4) to[3] = static_cast<std::uint8_t>(TIFFGetA(pixel));
-    }
+    if (!image.read(y, some, columns, rows.data())) damaged_tiff(in);
+    for (std::int64_t row = 0; row < some; ++row)
+      for (std::int64_t x = 0; x < p.width; ++x, to += p.channels)
+        put_pixel(rows[static_cast<std::size_t>(row * columns + x)], p.channels, to);
   }
-  return as_stored ? p : upright(std::move(p), image.get().orientation);
+  // As it is stored too: OpenCV turns TIFFs always.
+  return upright(std::move(p), image.get().orientation);
 }
 
 }  // namespace poseidon

@@ -120,11 +120,12 @@ std::string picture_source::describe() const {
   return text + ", minus the mean image";
 }
 
-picture_source::planes picture_source::prepare(const fs::path& file) const {
+picture_source::planes picture_source::prepare(const fs::path& file, std::string& warning) const {
   std::vector<std::uint8_t> bytes;
   read_whole(file, bytes);
   const auto colour = channels_ == 1 ? picture_colour::gray : picture_colour::colour;
   auto pixels = decode_picture(bytes, colour);
+  if (!pixels.warning.empty()) warning = file.string() + " " + pixels.warning + ".";
   if (pixels.height != request_.height || pixels.width != request_.width)
     pixels = resize(pixels, request_.height, request_.width);
   std::vector<std::uint8_t> ordered;
@@ -144,10 +145,10 @@ std::shared_ptr<const picture_source::planes> picture_source::prepared(
     if (failures_.count(picture) > 0) return nullptr;
   }
   std::shared_ptr<const planes> values;
-  std::string why;
+  std::string why, warning;
   const auto& file = request_.files[picture];
   try {
-    values = std::make_shared<const planes>(prepare(file));
+    values = std::make_shared<const planes>(prepare(file, warning));
   } catch (const std::exception& e) {
     why = file.string() + ": " + e.what();
     if (!request_.may_skip) throw std::runtime_error(why);
@@ -157,6 +158,7 @@ std::shared_ptr<const picture_source::planes> picture_source::prepared(
     failures_[picture] = why;
     return nullptr;
   }
+  if (!warning.empty()) warnings_[picture] = warning;
   recent_.emplace_back(picture, values);
   if (recent_.size() > kept_pictures) recent_.pop_front();
   return values;
@@ -166,6 +168,12 @@ std::string picture_source::failure(std::uint64_t picture) const {
   const std::lock_guard lock(mutex_);
   const auto found = failures_.find(picture);
   return found == failures_.end() ? std::string() : found->second;
+}
+
+std::string picture_source::warning(std::uint64_t picture) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = warnings_.find(picture);
+  return found == warnings_.end() ? std::string() : found->second;
 }
 
 void picture_source::fill(std::uint64_t global, std::span<const std::span<float>> tops) const {

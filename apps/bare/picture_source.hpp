@@ -51,6 +51,8 @@ class picture_source : public sample_source {
   [[nodiscard]] std::uint64_t crops() const { return crops_; }
   /// Why a picture could not be read; empty for one that could, or has not been filled.
   [[nodiscard]] std::string failure(std::uint64_t picture) const;
+  /// What is wrong with the file of a picture that was read all the same; empty as above.
+  [[nodiscard]] std::string warning(std::uint64_t picture) const;
   /// How pictures are prepared, for the user.
   [[nodiscard]] std::string describe() const;
 
@@ -58,7 +60,7 @@ class picture_source : public sample_source {
   /// [channels, height, width], resized; the mean is subtracted if it has that size.
   using planes = std::vector<float>;
   [[nodiscard]] std::shared_ptr<const planes> prepared(std::uint64_t picture) const;
-  [[nodiscard]] planes prepare(const std::filesystem::path& file) const;
+  [[nodiscard]] planes prepare(const std::filesystem::path& file, std::string& warning) const;
 
   picture_request request_;
   std::int64_t channels_ = 0, height_ = 0, width_ = 0;  // of the input
@@ -68,7 +70,7 @@ class picture_source : public sample_source {
 
   mutable std::mutex mutex_;
   mutable std::deque<std::pair<std::uint64_t, std::shared_ptr<const planes>>> recent_;
-  mutable std::map<std::uint64_t, std::string> failures_;
+  mutable std::map<std::uint64_t, std::string> failures_, warnings_;
 };
 
 }  // namespace poseidon::app

@@ -55,6 +55,7 @@ std::uint64_t convert_to(const image_store& images, const fs::path& out, convert
                          reporter& report) {
   progress shown(report, "convert", out.string(), images.size());
   options.progress = [&](std::uint64_t done) { shown.at(done); };
+  options.warned = [&](const std::string& what) { report.warning("poseidon-data: " + what); };
   const auto written = convert(images, out, options);
   const auto left_out = images.size() - written;
   shown.done(plural(written, "image") + " of " + to_string(images.image_shape()) +

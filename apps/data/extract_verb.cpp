@@ -102,11 +102,14 @@ int extract(const extract_words& w, reporter& report) {
   request.level = w.level;
   request.stages = split(w.stages);
   request.lanes = w.threads;
+  std::shared_ptr<const picture_source> source;
   if (!w.images.empty())
     request.input = [&](const shape& sample) {
       auto pictures = picture_request_of(w.prepare);
       pictures.files = find_pictures(split(w.images));
-      return std::make_shared<picture_source>(std::move(pictures), sample);
+      const auto made = std::make_shared<picture_source>(std::move(pictures), sample);
+      source = made;
+      return made;
     };
   const auto targets = targets_of(w, mine, request.blobs.size());
   feature_run run(request);
@@ -129,6 +132,9 @@ int extract(const extract_words& w, reporter& report) {
     done += rows;
     shown.at(done);
   });
+  for (std::uint64_t n = 0; source != nullptr && n < source->size(); ++n)
+    if (const auto what = source->warning(n); !what.empty())
+      report.warning("poseidon-data: " + what);
   for (auto& writer : writers) writer->seal();
   for (auto& writer : writers) writer->finish();
   std::string result = plural(done, "row");

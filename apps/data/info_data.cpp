@@ -152,6 +152,7 @@ facts picture_facts(const fs::path& path) {
     found.add("bits", 16);
   }
   found.add("size", bytes_fact(file.size()));
+  if (!p.warning.empty()) found.add("warning", p.warning);
   return found;
 }
 

@@ -89,8 +89,7 @@ facts facts_of(const fs::path& path, const info_options& options) {
     return idx_facts(path);
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(begin.data()), begin.size());
   if (const auto kind = kind_of_picture(bytes);
-      kind &&
-      (kind != picture_kind::pnm || path.extension() == ".ppm" || path.extension() == ".pgm"))
+      kind && (kind != picture_kind::pnm || is_picture_ending(path.extension().string())))
     return picture_facts(path);
   if (path.extension() == ".bin") return cifar_facts(path);
   return is_text(begin) ? text_facts(path, options) : message_facts(path);

@@ -127,6 +127,7 @@ void classification::report(std::uint64_t picture) {
     ++left_out_;
     return out_.warning("left out: " + why);
   }
+  if (const auto what = source_->warning(picture); !what.empty()) out_.warning(what);
   const auto all = std::accumulate(sums_.begin(), sums_.end(), 0.0);
   if (!warned_ && std::abs(all - 1) > 0.01) {
     warned_ = true;

@@ -99,10 +99,10 @@ TEST_CASE("convert list: what cannot be read is named by its line, left out, cou
   write_file(made.folder / "sub/b c.png", "no picture at all");
   auto done = run_data(made.words + " --out " + made.at("out"));
   CHECK(done.code == 1);
-  CHECK_MESSAGE(
-      has(done.text, "left out: " + made.at("list.txt") +
-                         ":2: \"sub/b c.png\" is none of JPEG, PNG, WebP, TIFF, BMP, PPM, PGM"),
-      done.text);
+  CHECK_MESSAGE(has(done.text,
+                    "left out: " + made.at("list.txt") +
+                        ":2: \"sub/b c.png\" is none of JPEG, PNG, WebP, TIFF, BMP, PPM, PGM, PBM"),
+                done.text);
   CHECK_MESSAGE(has(done.text, "2 images of 3x4x4, 1 left out"), done.text);
   CHECK_MESSAGE(has(done.text, "1 of 3 images could not be read and are not in " + made.at("out")),
                 done.text);

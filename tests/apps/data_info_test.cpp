@@ -79,7 +79,7 @@ TEST_CASE("info: files of data") {
                                    {"colour.tif", "TIFF picture"}})
     says(std::filesystem::path("tests/data/pictures") / name,
          {kind, "height    13\n", "width     17\n", "channels  3\n"});
-  says(folder / "p.ppm", {"PPM or PGM picture", "height    3\n", "width     4\n"});
+  says(folder / "p.ppm", {"PPM, PGM or PBM picture", "height    3\n", "width     4\n"});
   hdf5_writer h;
   h.write("data", {2, 3}, std::vector<float>(6));
   h.write("label", {2}, std::vector<float>(2));

@@ -125,3 +125,21 @@ TEST_CASE("picture_source: what does not fit is refused, and a broken picture na
   CHECK(skipping.failure(0).empty());
   CHECK(skipping.failure(1).find("broken.pgm: ") != std::string::npos);
 }
+
+TEST_CASE("picture_source: a picture whose file lacks its end is used, and its warning kept") {
+  temporary_folder folder;
+  auto jpeg = encode_jpeg(empty_picture(1, 4, 4));
+  jpeg.resize(jpeg.size() - 2);
+  write_file(folder / "cut.jpg", std::string(jpeg.begin(), jpeg.end()));
+  auto request = request_of(make_picture(folder));
+  request.files.push_back(folder / "cut.jpg");
+  request.may_skip = true;
+  const picture_source source(request, {1, 4, 4});
+  CHECK(source.warning(1).empty());  // not filled yet
+  (void)sample(source, 0);
+  (void)sample(source, 1);
+  CHECK(source.failure(1).empty());
+  CHECK(source.warning(0).empty());
+  CHECK(source.warning(1).find((folder / "cut.jpg").string() +
+                               " is a JPEG without its end marker (EOI), ") == 0);
+}

@@ -73,7 +73,7 @@ TEST_CASE(
   d.set_width(0x7fffffff);
   CHECK(refusal(d).find("has 4 values") != std::string::npos);
   d.set_encoded(true);
-  CHECK(refusal(d) == "is none of JPEG, PNG, WebP, TIFF, BMP, PPM, PGM by its first bytes");
+  CHECK(refusal(d) == "is none of JPEG, PNG, WebP, TIFF, BMP, PPM, PGM, PBM by its first bytes");
 }
 
 TEST_CASE(
