@@ -156,7 +156,11 @@ std::vector<fs::path> files_of(const fs::path& list, const source_options& optio
                              ": this is an HDF5 file. The source of HDF5Data is a text file that "
                              "lists such files, one a line.");
   std::vector<fs::path> files;
-  for (std::string name; file >> name;) files.push_back(locate(name, options));
+  for (std::string name; file >> name;) {
+    files.push_back(locate(name, options));
+    if (name.front() == '#' && !fs::exists(files.back()))
+      throw std::runtime_error(list.string() + ": \"" + name + "\" is no file. " + no_comments);
+  }
   if (files.empty())
     throw std::runtime_error(list.string() + ": a list without files; a source needs one.");
   return files;

@@ -3,6 +3,7 @@
 #include "data/epoch_order.hpp"
 #include "data/list_file.hpp"
 #include "models/files/file_kind.hpp"
+#include "models/first_bytes.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -22,6 +23,11 @@ struct line {
   std::size_t number = 0;  ///< in the list, from 1; 0: not from a list
 };
 
+std::string advice_for(const std::string& text) {
+  if (text.find('#') != std::string::npos) return no_comments;
+  return "Write: path/to/image.jpg 7";
+}
+
 std::vector<line> read_list(const fs::path& list) {
   auto file = open_list(
       list, "images", "A list is a text file of lines `path label`; convert images takes folders.");
@@ -39,7 +45,7 @@ std::vector<line> read_list(const fs::path& list) {
                            : std::from_chars(text.data() + space + 1, end, one.label);
     if (label.ec != std::errc{} || label.ptr != end)
       throw std::runtime_error(list.string() + ":" + std::to_string(number) + ": \"" + text +
-                               "\" is no path and label. Write: path/to/image.jpg 7");
+                               "\" is no path and label. " + advice_for(text));
     one.path = text.substr(0, space);
     lines.push_back(std::move(one));
   }
@@ -90,7 +96,9 @@ class image_list final : public image_store {
       one.warning = std::move(warning);
       return one;
     } catch (const std::runtime_error& e) {
-      throw std::runtime_error(where(n) + " " + e.what() + ".");
+      const bool comment = lines_[n].number > 0 && lines_[n].path.front() == '#';
+      throw std::runtime_error(where(n) + " " + e.what() + "." +
+                               (comment ? std::string(" ") + no_comments : ""));
     }
   }
 
@@ -163,6 +171,9 @@ void read_whole(const fs::path& path, std::vector<std::uint8_t>& to) {
   file.seekg(0);
   if (!file.read(reinterpret_cast<char*>(to.data()), static_cast<std::streamsize>(to.size())))
     throw std::runtime_error("cannot be read");
+  const std::string_view text(reinterpret_cast<const char*>(to.data()), to.size());
+  if (const auto pointer = lfs_pointer(text); !pointer.empty())
+    throw std::runtime_error("is " + pointer);
 }
 
 std::shared_ptr<const image_store> open_image_list(const fs::path& list,

@@ -1,6 +1,7 @@
 #include "data/leveldb_file.hpp"
 
 #include "data/fail.hpp"
+#include "models/first_bytes.hpp"
 
 #include <cerrno>
 #include <cstdlib>
@@ -39,6 +40,9 @@ leveldb_view::leveldb_view(const fs::path& database) {
   if (!fs::is_directory(database)) fail(database, "no such folder.");
   if (!fs::exists(database / "CURRENT"))
     fail(database, "a folder without CURRENT, so not a LevelDB.");
+  for (const auto& entry : fs::directory_iterator(database))
+    if (const auto pointer = lfs_pointer_at(entry.path()); !pointer.empty())
+      fail(entry.path(), "this is " + pointer + ".");
   auto name = (fs::temp_directory_path() / "poseidon-leveldb-XXXXXX").string();
   if (::mkdtemp(name.data()) == nullptr)
     fail(name, std::string("cannot make a folder to view a LevelDB through: ") +

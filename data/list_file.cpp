@@ -1,6 +1,7 @@
 #include "data/list_file.hpp"
 
 #include "models/files/file_kind.hpp"
+#include "models/first_bytes.hpp"
 
 #include <stdexcept>
 
@@ -13,6 +14,9 @@ std::ifstream open_list(const std::filesystem::path& list, const std::string& of
     throw std::runtime_error(missing + " but " + kind + "." + (hint.empty() ? "" : " " + hint));
   std::ifstream file(list);
   if (!file) throw std::runtime_error(missing + ".");
+  if (const auto pointer = lfs_pointer_at(list); !pointer.empty())
+    throw std::runtime_error(list.string() + ": this is " + pointer + ".");
+  skip_byte_order_mark(file);
   return file;
 }
 

@@ -1,5 +1,7 @@
 #include "data/mapped_file.hpp"
 
+#include "models/first_bytes.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -33,6 +35,10 @@ mapped_file::mapped_file(const std::filesystem::path& path) {
   ::close(file);
   if (at == MAP_FAILED) cannot(path, "map it", map_error);
   data_ = static_cast<const std::uint8_t*>(at);
+  if (const auto pointer = lfs_pointer({static_cast<const char*>(at), size_}); !pointer.empty()) {
+    ::munmap(at, size_);
+    throw std::runtime_error(path.string() + ": this is " + pointer + ".");
+  }
 }
 
 mapped_file::mapped_file(mapped_file&& other) noexcept

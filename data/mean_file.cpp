@@ -5,6 +5,7 @@
 #include "models/caffe.hpp"
 #include "models/files/file_kind.hpp"
 #include "models/files/snapshot.hpp"
+#include "models/first_bytes.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -34,6 +35,8 @@ mean_image read_mean(const std::filesystem::path& path) {
     fail(path, "is " + kind + ", not a mean image.");
   std::ifstream file(path, std::ios::binary);
   if (!file) fail(path, std::string("cannot open the mean image: ") + std::strerror(errno) + ".");
+  if (const auto pointer = lfs_pointer_at(path); !pointer.empty())
+    fail(path, "this is " + pointer + ".");
   ::caffe::BlobProto blob;
   if (!blob.ParseFromIstream(&file))
     fail(path, "not a BlobProto, or truncated. Make it again: poseidon-data mean.");

@@ -1,5 +1,6 @@
 #include "apps/data/info.hpp"
 #include "data/image_list.hpp"
+#include "data/list_file.hpp"
 #include "data/source.hpp"
 #include "models/plan/profile.hpp"
 #include "models/plan/routes.hpp"
@@ -123,11 +124,14 @@ facts profile_facts(const fs::path& path) {
   return found;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+enum class comments { taken_away, kept };
+
+std::vector<std::string> lines_of(const std::string& text, comments what) {
   std::vector<std::string> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
-    line.erase(std::find(line.begin(), line.end(), '#'), line.end());
+    if (what == comments::taken_away)
+      line.erase(std::find(line.begin(), line.end(), '#'), line.end());
     while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0)
       line.pop_back();
     if (!line.empty()) lines.push_back(line);
@@ -186,19 +190,22 @@ facts text_facts(const fs::path& path, const info_options& options) {
     case spec_kind::other:
       break;
   }
-  const auto lines = lines_of(text);
-  const auto all = [&](auto test) {
-    return !lines.empty() && std::all_of(lines.begin(), lines.end(), test);
+  const auto lines = lines_of(text, comments::kept),
+             commented = lines_of(text, comments::taken_away);
+  const auto all = [](const std::vector<std::string>& of, auto test) {
+    return !of.empty() && std::all_of(of.begin(), of.end(), test);
   };
-  if (all([](const std::string& line) {
+  if (all(commented, [](const std::string& line) {
         const auto word = last_word(line);
         return word == "ps" || word == "sfb";
       }))
     return routes_facts(path);
-  if (all([](const std::string& line) { return is_number(last_word(line)); }))
-    return list_facts(path, lines);
+  const auto image = [](const std::string& line) { return is_number(last_word(line)); };
+  if (all(lines, image)) return list_facts(path, lines);
   const auto files = [&](const std::string& line) { return fs::is_regular_file(line); };
-  if (all(files)) {
+  if (all(commented, image) || (all(commented, files) && !all(lines, files)))
+    throw std::runtime_error(path.string() + ": a list with comments. " + no_comments);
+  if (all(lines, files)) {
     facts found(path.string(), "list of files");
     found.add("files", lines.size());
     found.add("first", lines.front());

@@ -10,6 +10,7 @@
 #include "data/synthetic_source.hpp"
 #include "models/files/file_kind.hpp"
 #include "models/files/hdf5_file.hpp"
+#include "models/first_bytes.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -43,7 +44,7 @@ std::string first_bytes(const fs::path& path) {
 /// Text has no control characters except those that separate lines. Bytes above 127 may be UTF-8.
 bool is_text(const std::string& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [](unsigned char c) {
-    return c >= 0x20 || c == '\n' || c == '\r' || c == '\t' || c == '\f';
+    return c >= 0x20 || c == '\n' || c == '\r' || c == '\t' || c == '\v' || c == '\f';
   });
 }
 
@@ -92,7 +93,7 @@ facts facts_of(const fs::path& path, const info_options& options) {
       kind && (kind != picture_kind::pnm || is_picture_ending(path.extension().string())))
     return picture_facts(path);
   if (path.extension() == ".bin") return cifar_facts(path);
-  return is_text(begin) ? text_facts(path, options) : message_facts(path);
+  return is_text(begin) || is_utf16(begin) ? text_facts(path, options) : message_facts(path);
 }
 
 verb add_info(CLI::App& app) {

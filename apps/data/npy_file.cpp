@@ -32,11 +32,25 @@ std::string after(const std::string& text, const std::string& key,
   return begin == std::string::npos ? "" : text.substr(begin);
 }
 
+/// "<f4" of the header's '<f4'; what numpy.dtype() would take for an array of records, whose types are a list.
+std::string kind_in(const std::string& text) {
+  if (text.empty()) return "";
+  if (text[0] == '\'') return text.substr(1, text.find('\'', 1) - 1);
+  int open = 0;
+  std::size_t end = 0;
+  do {
+    if (text[end] == '[') ++open;
+    if (text[end] == ']') --open;
+  } while (++end < text.size() && open > 0);
+  return "records " + text.substr(0, end);
+}
+
 std::optional<std::uint64_t> bytes_of(const npy_file& file) {
   std::uint64_t each = 0;
   const auto* end = file.kind.data() + file.kind.size();
   if (file.kind.size() < 3 || std::from_chars(file.kind.data() + 2, end, each).ptr != end)
-    return std::nullopt;  // strings, records
+    return std::nullopt;               // times, records
+  if (file.kind[1] == 'U') each *= 4;  // characters
   const auto values = checked_count(file.extents);
   if (!values) return std::nullopt;
   return static_cast<std::uint64_t>(*values) * each;
@@ -86,8 +100,7 @@ npy_file read_npy_header(const std::filesystem::path& path) {
                    " bytes, its header alone has " + std::to_string(result.header_bytes) + ".");
   text.assign(length, '\0');
   file.read(text.data(), static_cast<std::streamsize>(length));
-  const auto kind = after(text, "descr", path);
-  result.kind = kind.size() > 1 ? kind.substr(1, kind.find('\'', 1) - 1) : "";
+  result.kind = kind_in(after(text, "descr", path));
   result.column_major = after(text, "fortran_order", path).rfind("True", 0) == 0;
   const auto extents = after(text, "shape", path);
   const auto close = extents.find(')');

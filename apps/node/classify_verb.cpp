@@ -5,6 +5,7 @@
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/figures.hpp"
+#include "models/first_bytes.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
@@ -37,6 +38,7 @@ std::vector<std::string> read_labels(const std::string& path) {
   if (path.empty()) return labels;
   std::ifstream file(path);
   if (!file) throw spec_error("--labels " + path + ": there is no such file.");
+  skip_byte_order_mark(file);
   for (std::string line; std::getline(file, line);) {
     while (!line.empty() && (line.back() == '\r' || line.back() == ' ')) line.pop_back();
     labels.push_back(line);

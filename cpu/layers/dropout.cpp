@@ -17,8 +17,8 @@ class dropout_kernel final : public kernel {
         in_place_(c.in_place()),
         x_(c.bottom(0), part::data, layout::plain),
         y_(c.top(0), part::data, layout::plain) {
-    if (!(ratio_ >= 0 && ratio_ < 1)) {
-      c.refuse("dropout_ratio is " + std::to_string(ratio_) + ", it has to lie in [0, 1).");
+    if (!(ratio_ >= 0 && ratio_ <= 1)) {
+      c.refuse("dropout_ratio is " + std::to_string(ratio_) + ", it has to lie in [0, 1].");
     }
     size_ = c.bottom(0).values();
     samples_ = c.bottom_shape(0).empty() ? 1 : static_cast<std::size_t>(c.bottom_shape(0)[0]);

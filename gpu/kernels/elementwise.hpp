@@ -52,7 +52,7 @@ void to_floats(stream& s, std::size_t n, const std::int32_t* x, float* y);
 struct dropout_draw {
   std::uint64_t seed = 0, first_sample = 0;
   std::uint32_t layer = 0;
-  float ratio = 0;  ///< the fraction of values that become 0, in [0, 1)
+  float ratio = 0;  ///< the fraction of values that become 0, in [0, 1]
 };
 /// y = x * factor, the factors being 0 or 1 / (1 - ratio). The same bits as the CPU's; the gradient is the same
 /// function of dy.

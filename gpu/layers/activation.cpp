@@ -53,8 +53,8 @@ class dropout_kernel final : public kernel {
         bottom_(c.bottom(0)),
         top_(c.top(0)),
         backward_wanted_(c.wants_diff(0)) {
-    if (!(ratio_ >= 0 && ratio_ < 1))
-      c.refuse("dropout_ratio is " + std::to_string(ratio_) + ", it has to lie in [0, 1).");
+    if (!(ratio_ >= 0 && ratio_ <= 1))
+      c.refuse("dropout_ratio is " + std::to_string(ratio_) + ", it has to lie in [0, 1].");
   }
 
   void forward(const pass& p) override { pass_on(p, bottom_.data, top_.data); }

@@ -3,6 +3,7 @@
 #include "models/files/atomic_file.hpp"
 #include "models/files/file_kind.hpp"
 #include "models/files/snapshot.hpp"
+#include "models/first_bytes.hpp"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
@@ -101,6 +102,8 @@ void read_message(const fs::path& path, const std::string& what, pb::Message& me
   pb::io::CodedInputStream in(&file);
   in.SetTotalBytesLimit(std::numeric_limits<int>::max());
   if (message.ParseFromCodedStream(&in) && in.ConsumedEntireMessage()) return;
+  if (const auto pointer = lfs_pointer_at(path); !pointer.empty())
+    throw spec_error(where, "this is " + pointer + ".");
   if (const auto needed = size_if_cut_short(path, size))
     throw spec_error(where, "the file is cut short: it has " + bytes(size) +
                                 " and needs at least " + bytes(*needed) +

@@ -3,6 +3,7 @@
 #include "models/words.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace poseidon {
 
@@ -108,6 +109,18 @@ void check_number(const layer_question& q, int min, int max, std::size_t has,
          wanted(min, max, noun) + ".");
 }
 
+/// Several forks of Caffe have a layer of their own for it: ConvolutionDepthwise, DepthwiseConvolution, ConvDepthwise, ...
+bool is_depthwise(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return name.find("depthwise") != std::string::npos;
+}
+
+const std::string depthwise_hint =
+    " It is a fork's. Write type: \"Convolution\" with group equal to the number of channels of "
+    "its "
+    "bottom, and num_output a multiple of it; the weights keep their shape.";
+
 }  // namespace
 
 const layer_type* find_layer_type(std::string_view name) {
@@ -128,7 +141,7 @@ const layer_type& find_layer_type(const std::string& name, const ::caffe::LayerP
   const auto layer = "layer \"" + spec.name() + "\"";
   if (name.empty())
     throw spec_error(where, layer + " has no type. Add one, as in type: \"Convolution\".");
-  auto hint = did_you_mean(name, layer_type_names());
+  auto hint = is_depthwise(name) ? depthwise_hint : did_you_mean(name, layer_type_names());
   if (hint.empty()) hint = " Known types: " + comma_list(layer_type_names()) + ".";
   throw spec_error(where,
                    layer + " has the type \"" + name + "\", which is none of Caffe's." + hint);

@@ -221,8 +221,8 @@ layer_answer softmax_rule(const layer_question& q) {
 
 layer_answer dropout_rule(const layer_question& q) {
   const auto ratio = q.spec.dropout_param().dropout_ratio();
-  q.require(ratio >= 0 && ratio < 1,
-            "dropout_ratio is " + plain_number(ratio) + ", it must be at least 0 and below 1.");
+  q.require(ratio >= 0 && ratio <= 1,
+            "dropout_ratio is " + plain_number(ratio) + ", it must lie between 0 and 1.");
   return same_shape_rule(q);
 }
 

@@ -1,5 +1,6 @@
 #include "models/plan/routes.hpp"
 
+#include "models/first_bytes.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -120,6 +121,7 @@ route_option parse_routes(const std::string& option) {
   if (!in)
     throw spec_error("--routes " + option +
                      ": it is none of auto, ps and sfb, and no file of that name can be read.");
+  skip_byte_order_mark(in);
   std::string text;
   for (int line = 1; std::getline(in, text); ++line) {
     std::istringstream words(text.substr(0, text.find('#')));

@@ -1,5 +1,6 @@
 #include "models/plan/view_schedule.hpp"
 
+#include "models/first_bytes.hpp"
 #include "models/spec/spec_file.hpp"
 #include "models/words.hpp"
 
@@ -23,6 +24,7 @@ std::string text_of(const std::string& file) {
     throw spec_error("--views " + file + ": no file with anything in it can be read there.");
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
+  text = without_byte_order_mark(text);
   if (text.size() > most_bytes)
     throw spec_error("--views " + file + " has more than " + std::to_string(most_bytes) +
                      " bytes; a line for each view is expected.");

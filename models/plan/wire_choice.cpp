@@ -1,5 +1,6 @@
 #include "models/plan/wire_choice.hpp"
 
+#include "models/first_bytes.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -20,6 +21,7 @@ wire_option parse_wire(const std::string& option) {
     throw spec_error("--wire " + option +
                      ": it is none of float32, float16 and bfloat16, and no file of that name can "
                      "be read.");
+  skip_byte_order_mark(in);
   std::string text;
   for (int line = 1; std::getline(in, text); ++line) {
     std::istringstream words(text.substr(0, text.find('#')));

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstddef>
 #include <initializer_list>
+#include <string_view>
 
 namespace poseidon {
 
@@ -20,6 +21,23 @@ std::size_t end_of_text(const std::string& text, std::size_t at) {
       return at + 1;
   }
   return at;
+}
+
+/// The place of the first character from `at` on that is neither white space, as the text format has it, nor in a comment.
+std::size_t next_sign(const std::string& text, std::size_t at) {
+  while (at < text.size()) {
+    if (text[at] == '#')
+      at = end_of_text(text, at);
+    else if (std::string_view(" \t\n\r\v\f").find(text[at]) != std::string_view::npos)
+      ++at;
+    else
+      break;
+  }
+  return at;
+}
+
+bool is_one_of(const std::string& text, std::size_t at, std::string_view signs) {
+  return at < text.size() && signs.find(text[at]) != std::string_view::npos;
 }
 
 bool has_any(const std::set<std::string>& names, std::initializer_list<const char*> wanted) {
@@ -41,12 +59,11 @@ std::set<std::string> outer_fields(const std::string& text) {
       while (at < text.size() &&
              (std::isalnum(static_cast<unsigned char>(text[at])) != 0 || text[at] == '_'))
         ++at;
-      const auto next = text.find_first_not_of(" \t\r\n", at);
-      if (depth == 0 && next != std::string::npos && (text[next] == ':' || text[next] == '{'))
+      if (depth == 0 && is_one_of(text, next_sign(text, at), ":{<["))
         names.insert(text.substr(begin, at - begin));
     } else {
-      if (c == '{') ++depth;
-      if (c == '}') --depth;
+      if (is_one_of(text, at, "{<[")) ++depth;
+      if (is_one_of(text, at, "}>]")) --depth;
       ++at;
     }
   }

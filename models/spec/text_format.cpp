@@ -1,6 +1,8 @@
 #include "models/spec/text_format.hpp"
 
 #include "models/caffe.hpp"
+#include "models/first_bytes.hpp"
+#include "models/spec/open_messages.hpp"
 #include "models/words.hpp"
 
 #include <google/protobuf/descriptor.h>
@@ -24,15 +26,15 @@ namespace {
 /// Keeps the first mistake: what follows is usually its consequence.
 class first_error : public pb::io::ErrorCollector {
  public:
-  void AddError(int line, int, const std::string& message) override {
-    if (!text_) text_ = message, line_ = line + 1;
+  void AddError(int line, int column, const std::string& message) override {
+    if (!text_) text_ = message, place_ = {line, column};
   }
-  [[nodiscard]] int line() const { return line_; }
+  [[nodiscard]] text_place place() const { return place_; }
   [[nodiscard]] std::string text() const { return text_.value_or("not a specification"); }
 
  private:
   std::optional<std::string> text_;
-  int line_ = 0;
+  text_place place_;
 };
 
 std::vector<std::string> field_names(const std::string& message_type) {
@@ -82,15 +84,17 @@ std::optional<std::vector<std::string>> between(const std::string& message,
   return found;
 }
 
-/// The parser's message in our words, with what to write instead.
-std::string explained(const std::string& message) {
+/// The parser's message in our words, with what to write instead. `open`: at the place of the mistake.
+std::string explained(const std::string& message, const std::vector<open_message>& open) {
   if (const auto m = between(message, {"Message type \"", "\" has no field named \"", "\"."})) {
     const auto &type = m->at(0), &field = m->at(1);
     if (bare(type) == "V1LayerParameter" && field == "layer")
       return "this is a V0 net (layers { layer { ... } }, 2013), which is not read. Convert it "
              "with Caffe's "
              "upgrade_net_proto_text.";
-    return bare(type) + " has no field \"" + field + "\"." + did_you_mean(field, field_names(type));
+    auto hint = missing_brace(open, field);
+    if (hint.empty()) hint = did_you_mean(field, field_names(type));
+    return bare(type) + " has no field \"" + field + "\"." + hint;
   }
   if (const auto m =
           between(message, {"Unknown enumeration value of \"", "\" for field \"", "\"."})) {
@@ -109,7 +113,10 @@ std::string explained(const std::string& message) {
            ". A layer { } takes its type in quotes, as in type: \"Convolution\"; capital words "
            "without quotes belong to the older layers { }.";
   if (message.rfind("Expected identifier, got: ", 0) == 0 && message.back() == ' ')
-    return "the file ends inside a { }. A closing brace is missing.";
+    return "the file ends inside " + (open.size() > 1 ? opening_of(open.back()) : "a { }") +
+           ". A closing brace is missing.";
+  if (message == "Expected identifier, got: }" && open.size() == 1)
+    return "this } closes nothing: there is one too many, here or above.";
   return message;
 }
 
@@ -143,7 +150,13 @@ std::string read_spec_text(const std::filesystem::path& path) {
     throw spec_error({path.string(), 0},
                      "it has more than " + std::to_string(most_bytes >> 20) +
                          " MiB, the most that is read of a specification. Is it one?");
-  return text;
+  if (const auto pointer = lfs_pointer(text); !pointer.empty())
+    throw spec_error({path.string(), 0}, "this is " + pointer + ".");
+  if (is_utf16(text))
+    throw spec_error({path.string(), 0},
+                     "this is text in UTF-16, and a specification is in ASCII or UTF-8. Save it in "
+                     "one of these.");
+  return std::string(without_byte_order_mark(text));
 }
 
 void parse_text(std::string_view text, const std::string& file_name, pb::Message& message,
@@ -153,9 +166,12 @@ void parse_text(std::string_view text, const std::string& file_name, pb::Message
   parser.RecordErrorsTo(&errors);
   parser.WriteLocationsTo(&lines);
   parser.SetRecursionLimit(100);
+  text = without_byte_order_mark(text);
   pb::io::ArrayInputStream in(text.data(), static_cast<int>(text.size()));
-  if (!parser.Parse(&in, &message))
-    throw spec_error({file_name, errors.line()}, explained(errors.text()));
+  if (parser.Parse(&in, &message)) return;
+  const auto open = open_messages(text, errors.place(), *message.GetDescriptor());
+  const auto line = errors.place().line + 1;
+  throw spec_error({file_name, line}, explained(errors.text(), open));
 }
 
 int line_of(const field_lines& lines, const pb::Message& message, const char* field, int index) {

@@ -171,6 +171,63 @@ TEST_CASE("info: nets, solvers, profiles and routes") {
   check_refused("info " + (folder / "net").string(), "Did you mean \"top\"?");
 }
 
+TEST_CASE("info: text as protobuf has it, with a byte order mark and white space of all kinds") {
+  temporary_folder folder;
+  const std::string d = "name: 'd' type: 'Input' top: 'd' input_param { shape { dim: [2, 5] } }";
+  for (const auto& text :
+       {"\xef\xbb\xbflayer { " + d + " }", "layer # the data\n{ " + d + " }",
+        "layer\v\f<" + d + ">", "layer [ {" + d + " } ]", "layer: < " + d + " >"}) {
+    write_file(folder / "net", text);
+    says(folder / "net", {": net\n", "format      V2\n", "2x5"});
+  }
+  write_file(
+      folder / "net",
+      "input: 'd' input_dim: [1, 1, 2, 5] layers < name: 'r' type: RELU bottom: 'd' top: 'd' >");
+  says(folder / "net", {"format      V1\n", "1x1x2x5"});
+}
+
+TEST_CASE("info: pointers of Git LFS, and lists with comments, are named") {
+  temporary_folder folder;
+  write_file(folder / "lfs", "version https://git-lfs.github.com/spec/v1\nsize 12\n");
+  for (const char* name : {"w.caffemodel", "s.solverstate", "m.binaryproto", "w.h5", "a.npy",
+                           "a.jpg", "a.bin", "a.prototxt", "data.mdb"}) {
+    std::filesystem::copy(folder / "lfs", folder / name);
+    check_refused("info " + (folder / name).string(),
+                  "this is a pointer of Git LFS in place of the ");
+  }
+  check_refused("info " + folder.path().string(), "data.mdb: this is a pointer of Git LFS");
+  write_file(folder / "list", "# pictures\na.png 3\nb c.png 1\n");
+  check_refused("info " + (folder / "list").string(),
+                "a list with comments. A # begins no comment");
+  write_file(folder / "list", "a#1.png 3\nb c.png 1\n");
+  says(folder / "list", {"images  2\n", "first   a#1.png\n"});
+}
+
+TEST_CASE("info: NumPy's arrays of every type, by their header") {
+  temporary_folder folder;
+  const auto array = [&](const std::string& descr, std::size_t bytes) {
+    auto header = "{'descr': " + descr + ", 'fortran_order': False, 'shape': (3,), }\n";
+    std::string text("\x93NUMPY\1\0", 8);
+    text += static_cast<char>(header.size());
+    text += '\0';
+    write_file(folder / "a.npy", text + header + std::string(bytes, '\0'));
+  };
+  const std::pair<std::string, std::size_t> plain[] = {
+      {"<f4", 12},  {">f8", 24}, {"|b1", 3},      {"|S5", 15},    {"<U5", 60},
+      {"<c16", 48}, {"|V7", 21}, {"<M8[ns]", 24}, {"<m8[D]", 24}, {"|O", 50}};
+  for (const auto& [type, bytes] : plain) {
+    array("'" + type + "'", bytes);
+    says(folder / "a.npy", {"NumPy array\n", "shape   3\n", ("values  " + type + "\n").c_str()});
+  }
+  for (const std::string type :
+       {"[('a', '<f4'), ('b', '<i4', (2,))]", "[('a', [('b', '<f4')]), ('c', '|u1')]"}) {
+    array(type, 15);
+    says(folder / "a.npy", {("values  records " + type + "\n").c_str(), "shape   3\n"});
+  }
+  array("'<U5'", 59);
+  check_refused("info " + (folder / "a.npy").string(), "(<U5), which are 60 bytes, and it has 59");
+}
+
 TEST_CASE("info: what is nothing that is known is refused with what it could have been") {
   temporary_folder folder;
   check_refused("info " + (folder / "none").string(), "none: no such file or folder");

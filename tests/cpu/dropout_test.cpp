@@ -52,13 +52,31 @@ TEST_CASE("dropout: a sample's mask is the same whichever batch it is in") {
   CHECK(std::vector<float>(all.begin() + 100, all.end()) == b.data("y"));
 }
 
-TEST_CASE("dropout: TEST is the identity, and a ratio of 1 is refused") {
+TEST_CASE(
+    "dropout: a ratio of 1 drops all in training, which has no factor, and is the identity in "
+    "TEST") {
+  for (const auto phase : {::caffe::TRAIN, ::caffe::TEST}) {
+    hand_net all = dropout_net({2, 35}, phase);
+    all.n.layers[1].spec.mutable_dropout_param()->set_dropout_ratio(1);
+    running_net r(all.n, {1, true});
+    const auto x = noise(70, 1);
+    const std::vector<float> none(70, 0.0f);
+    r.set("x", x);
+    r.forward();
+    CHECK(r.data("y") == (phase == ::caffe::TRAIN ? none : x));
+    r.set_diff("y", x);
+    r.backward();
+    CHECK(r.diff("x") == (phase == ::caffe::TRAIN ? none : x));
+  }
+}
+
+TEST_CASE("dropout: TEST is the identity, and a ratio above 1 is refused") {
   const hand_net h = dropout_net({2, 3}, ::caffe::TEST);
   running_net r(h.n);
   r.set("x", noise(6, 1));
   r.forward();
   CHECK(r.data("y") == noise(6, 1));
   hand_net wrong = dropout_net({2, 3});
-  wrong.n.layers[1].spec.mutable_dropout_param()->set_dropout_ratio(1);
-  CHECK_THROWS_WITH(running_net(wrong.n), doctest::Contains("[0, 1)"));
+  wrong.n.layers[1].spec.mutable_dropout_param()->set_dropout_ratio(1.5f);
+  CHECK_THROWS_WITH(running_net(wrong.n), doctest::Contains("[0, 1]"));
 }

@@ -126,6 +126,8 @@ TEST_CASE("hdf5 data: every mistake names layer, file, dataset and both values")
   CHECK(has(refused(hdf5_layer("")), "no hdf5_data_param.source"));
   CHECK(has(with(" \n"), "a list without files"));
   CHECK(has(with("none.h5"), "none.h5: there is no such file."));
+  CHECK(has(with("# all\na.h5"), "\"#\" is no file. A # begins no comment in a list"));
+  CHECK(has(with("version https://git-lfs.github.com/spec/v1\n"), "this is a pointer of Git LFS"));
   write_file(f.folder / "cut.h5", read_file(f.folder / "a.h5").substr(0, 900));
   CHECK(has(with("cut.h5"), "cut.h5: the HDF5 file cannot be opened: truncated file"));
   auto layer = hdf5_layer("list");

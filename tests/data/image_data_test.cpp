@@ -72,6 +72,19 @@ TEST_CASE("image data: pictures and labels in the list's order, round and round"
   CHECK(labels(*source, 3, 5) == std::vector<int>{103, 104, 100, 101, 102});
 }
 
+TEST_CASE("image data: a list may begin with a byte order mark, and names may have a #") {
+  temporary_folder folder;
+  (void)make_list(folder, 1);
+  write_file(folder / "b#1.pgm", pgm(2, 3, 1));
+  write_file(folder / "list.txt",
+             "\xef\xbb\xbf"
+             "a picture 0.pgm 100\r\nb#1.pgm 101\r\n");
+  source_options options;
+  options.directory = folder.path();
+  const auto source = open_source(image_layer("list.txt"), here(), options);
+  CHECK(labels(*source, 0, 3) == std::vector<int>{100, 101, 100});
+}
+
 TEST_CASE("image data: shuffle gives each epoch an order of its own, the same for everybody") {
   temporary_folder folder;
   source_options options;
@@ -172,6 +185,14 @@ TEST_CASE("image data: every mistake names layer, list, line and file") {
   CHECK(has(refused(with("a.jpg 1\nb.jpg\n")),
             "list:2: \"b.jpg\" is no path and label. Write: path/to/image.jpg 7"));
   CHECK(has(refused(with("a.jpg one\n")), "list:1: \"a.jpg one\" is no path and label"));
+  for (const char* commented : {"# training set\n", "# set 1\n", "a.jpg 1 # a cat\n", "#a.jpg 1\n"})
+    CHECK_MESSAGE(
+        has(refused(with(commented)), "A # begins no comment in a list, here as in Caffe"),
+        commented);
+  write_file(folder / "lfs.jpg", "version https://git-lfs.github.com/spec/v1\nsize 12\n");
+  CHECK(has(refused(with("lfs.jpg 1\n")),
+            "list:1: \"lfs.jpg\" is a pointer of Git LFS in place of "));
+  CHECK(has(refused(with(read_file(folder / "lfs.jpg"))), "list: this is a pointer of Git LFS"));
   CHECK(has(refused(with("none.jpg 1\n")),
             "list:1: \"none.jpg\" cannot be opened: No such file or directory."));
   write_file(folder / "cut.png", read_file("tests/data/pictures/colour.png").substr(0, 60));

@@ -182,6 +182,10 @@ TEST_CASE("lmdb_file: what is no LMDB says so, with the word it found") {
   write_file(folder / "text", std::string(9000, 'x'));
   CHECK(complaint([&] { lmdb_file{folder / "text"}; }).find("not an LMDB file") !=
         std::string::npos);
+  write_file(folder / "lfs", "version https://git-lfs.github.com/spec/v1\nsize 12\n");
+  CHECK(complaint([&] {
+          lmdb_file{folder / "lfs"};
+        }).find("lfs: this is a pointer of Git LFS in") != std::string::npos);
   CHECK(complaint([&] { lmdb_file{folder / "none"}; }).find("No such file") != std::string::npos);
   CHECK(complaint([&] { lmdb_file{folder.path()}; }).find("data.mdb") != std::string::npos);
 }

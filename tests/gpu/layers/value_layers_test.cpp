@@ -57,6 +57,7 @@ TEST_CASE("gpu: Dropout has the CPU's masks, bit for bit, in odd sizes too") {
     CHECK(gpu.diff("x0") == cpu.diff("x0"));
   }
   check_both_ways("type: 'Dropout'");
+  check_both_ways("type: 'Dropout' dropout_param { dropout_ratio: 1 }");
   hand_net test_progress(::caffe::TEST);
   test_progress.input("x", blob_shape);
   test_progress.layer("name: 'd' type: 'Dropout' bottom: 'x' top: 'y'", {blob_shape});

@@ -54,6 +54,14 @@ TEST_CASE(
   CHECK(mistake(x + layer("t", "Convolutoin", "data", "y")) ==
         "net.prototxt:2: layer \"t\" has the type \"Convolutoin\", which is none of Caffe's. Did "
         "you mean \"Convolution\"?");
+  for (const char* fork : {"ConvolutionDepthwise", "DepthwiseConvolution", "ConvDepthwise",
+                           "DepthwiseConv", "Depthwise", "depthwise_conv"})
+    CHECK(
+        mistake(x + layer("t", fork, "data", "y")) ==
+        "net.prototxt:2: layer \"t\" has the type \"" + std::string(fork) +
+            "\", which is none of Caffe's. It is a fork's. Write type: \"Convolution\" with group "
+            "equal to the number of channels of its bottom, and num_output a multiple of it; the "
+            "weights keep their shape.");
   CHECK(mistake(x + "layer { name: \"t\" bottom: \"data\" top: \"y\" }") ==
         "net.prototxt:2: layer \"t\" has no type. Add one, as in type: \"Convolution\".");
 }

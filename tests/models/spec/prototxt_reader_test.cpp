@@ -51,10 +51,51 @@ TEST_CASE("net_file: the other slips of the text format say where and what to do
   CHECK(refused("layer { inner_product_param { num_output: \"five\" } }") ==
         "a.prototxt:1: Expected integer, got: \"five\"");
   CHECK(refused("layer {\n name: \"a\"\n") ==
-        "a.prototxt:3: the file ends inside a { }. A closing brace is missing.");
+        "a.prototxt:3: the file ends inside layer { of line 1. A closing brace is missing.");
+  CHECK(refused("layer {\n}\n}\nname: \"n\"") ==
+        "a.prototxt:3: this } closes nothing: there is one too many, here or above.");
   CHECK(refused("layer { type: CONVOLUTION }").find("A layer { } takes its type in quotes") !=
         std::string::npos);
   CHECK(refused("layers { layer { name: \"v0\" } }").find("this is a V0 net") != std::string::npos);
+}
+
+TEST_CASE("net_file: a field of a message around its own is a sign of a missing brace") {
+  CHECK(refused("layer {\n  name: \"a\"\nlayer {\n  name: \"b\"\n}\n") ==
+        "a.prototxt:3: LayerParameter has no field \"layer\". NetParameter has one: is the closing "
+        "brace of layer { of line 1 missing?");
+  CHECK(refused("layers {\n  name: \"a\"\nlayers {") ==
+        "a.prototxt:3: V1LayerParameter has no field \"layers\". NetParameter has one: is the "
+        "closing brace of layers { of line 1 missing?");
+  // Comments, texts and lists with braces in them, `<` and tabs, up to the place of the mistake.
+  CHECK(
+      refused("layer [ { name: \"}\" # }\n }, {\n\t convolution_param\t<\tnum_output: 4\n\tbottom: "
+              "\"x\" } ]") ==
+      "a.prototxt:4: ConvolutionParameter has no field \"bottom\". LayerParameter has one: is the "
+      "closing brace of convolution_param < of line 3 missing?");
+  CHECK(
+      refused("layer {\n  convolution_param { weight_filler {\n  layer {") ==
+      "a.prototxt:3: FillerParameter has no field \"layer\". NetParameter has one: is the closing "
+      "brace of weight_filler { of line 2 and of convolution_param { of line 2 and of layer { of "
+      "line 1 missing?");
+  // Closed messages do not count.
+  CHECK(refused("layer { name: \"a\" } layer { zzzzzz: 1 }") ==
+        "a.prototxt:1: LayerParameter has no field \"zzzzzz\".");
+}
+
+TEST_CASE("net_file: a byte order mark is no mistake, and UTF-16 is named") {
+  const auto file = parse_net("\xef\xbb\xbfname: \"n\"\nlayer { name: \"a\" }", "a.prototxt");
+  CHECK(file.spec.name() == "n");
+  CHECK(to_string(file.layer_places[0]) == "a.prototxt:2");
+  CHECK(refused("name: \"\xef\xbb\xbf\" name: \"m\"").find("a second time") != std::string::npos);
+  const test::temporary_folder folder;
+  CHECK(read_net(folder.write("bom", "\xef\xbb\xbfname: \"n\"")).spec.name() == "n");
+  CHECK_THROWS_WITH(
+      (void)read_net(folder.write("wide", std::string("\xff\xfen\0", 4))),
+      doctest::Contains("wide: this is text in UTF-16, and a specification is in ASCII or UTF-8."));
+  CHECK_THROWS_WITH(
+      (void)read_net(folder.write("lfs", "version https://git-lfs.github.com/spec/v1\nsize 12\n")),
+      doctest::Contains("lfs: this is a pointer of Git LFS in place of the file, "
+                        "which has 12 bytes"));
 }
 
 TEST_CASE("net_file: a file that is not there, and a folder, are refused by name") {
