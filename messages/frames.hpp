@@ -52,6 +52,15 @@ struct former_view {
   std::vector<std::uint8_t> routes;
 };
 
+/// What one data layer of the run reads.
+struct data_set {
+  std::uint32_t net = 0;  ///< 0: the train net; 1 and more: the test nets
+  std::string layer;
+  std::string sample;         ///< the tops' shapes without the batch axis, as people read them
+  std::uint64_t records = 0;  ///< in an epoch
+  bool operator==(const data_set&) const = default;
+};
+
 /// The leader to each node that joins: who takes part and what is trained. A joiner needs no file except its data.
 struct view {
   std::uint64_t epoch = 0;
@@ -91,6 +100,7 @@ struct view {
   std::uint64_t state_zeroed_at = 0;  ///< the last iteration at which that happened; 0: it has not
   /// Members of this run's views so far, by rising seat, one of each fingerprint.
   std::vector<member> kinds = {};
+  std::vector<data_set> data_sets = {};  ///< that the first node reads; empty: not known
   /// Those of the first node, where shares are empty: a node without an option of its own takes the same number. 0: not
   /// known.
   std::uint32_t replicas = 0;

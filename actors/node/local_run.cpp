@@ -3,6 +3,7 @@
 #include "actors/core/logic_bug.hpp"
 #include "actors/run/compile_declared.hpp"
 #include "actors/run/compile_run.hpp"
+#include "actors/run/data_sets.hpp"
 #include "actors/run/kinds.hpp"
 #include "actors/run/run_codec.hpp"
 #include "actors/run/run_description.hpp"
@@ -28,6 +29,7 @@ std::uint32_t local_run::try_out(worker_id self) {
   auto node = setup_.node;
   node.worker = value(self);
   tried_ = compile_run(with_whole_batches(*setup_.run, node), node, display_of(setup_));
+  compare_data(data_sets_of(*tried_), *setup_.run, node);
   return tried_->replicas;
 }
 
@@ -39,8 +41,12 @@ void local_run::build(worker_id self) {
   else
     tried_.reset();  // a node need not have room for two
   if (!compiled_)
-    compiled_ = run.declared.empty() ? compile_run(run, setup_.node, display_of(setup_))
-                                     : compile_declared(run, setup_.node);
+    compiled_ = run.declared.empty()
+                    ? compile_run(run, setup_.node, display_of(setup_), std::exchange(opened_, {}))
+                    : compile_declared(run, setup_.node);
+  const auto own_data_sets = data_sets_of(*compiled_);
+  compare_data(own_data_sets, run, setup_.node);
+  if (run.data_sets.empty()) run.data_sets = own_data_sets;
   if (setup_.around) setup_.around->store = compiled_->store;
   for (const auto& layer : train().layers)
     layer_names_->push_back(setup_.records.trace->keep(layer.name));
@@ -53,6 +59,14 @@ void local_run::describe_program() {
   if (around == nullptr || run.workers == 1) return;
   run.first_digests = around->first_digests();
   run.shared = entries_of(around->shared);
+}
+
+/// A run that begins with one node has built before another one can come.
+void local_run::describe_data() {
+  auto& run = *setup_.run;
+  if (run.workers == 1 || !run.declared.empty() || !setup_.node.compute->computes()) return;
+  opened_ = open_for(display_of(setup_));
+  run.data_sets = data_sets_of(run, setup_.node, opened_);
 }
 
 void local_run::describe(const std::vector<frames::member>& members) {

@@ -16,6 +16,8 @@
 
 namespace poseidon {
 
+class opened_images;  // data/image_store.hpp
+
 class local_run {
  public:
   /// `setup` is the node's; its run and its node are used, and changed with the view.
@@ -25,15 +27,17 @@ class local_run {
   void settle_batch();
   /// On the first worker: the digests of what its program begins with, for the view.  Cost   a pass over all of it.
   void describe_program();
+  /// On the first of several workers: what its data layers read, for the view.  Errors   as compile_run.
+  void describe_data();
   /// Compiles the run as for worker `self`, while no other node waits for this one: what cannot be compiled is found now. build()
   /// takes what has been compiled, if it fits.
-  /// Returns  the number of replicas.  Errors   as compile_run.
+  /// Returns  the number of replicas.  Errors   as compile_run, compare_data.
   std::uint32_t try_out(worker_id self);
   /// The next run that is tried may be another one.
   void forget_trial() { tried_.reset(); }
   /// The run's first view here. `former`: as in frames::view.
   void begin_after(frames::former_view former) { former_ = std::move(former); }
-  /// Compiles the run for worker `self`.  Errors   as compile_run.
+  /// Compiles the run for worker `self`.  Errors   as compile_run, compare_data.
   void build(worker_id self);
   /// Tells the user what has been built, for these members.
   void describe(const std::vector<frames::member>& members);
@@ -96,6 +100,7 @@ class local_run {
   node_setup& setup_;
   std::shared_ptr<compiled_run> compiled_;
   std::shared_ptr<compiled_run> tried_;  // before build()
+  std::shared_ptr<opened_images> opened_;  // before build(): large data sets are opened once
   std::unique_ptr<training_graph> graph_;
   lasting_actors lasting_;                             // of graph_
   frames::former_view former_;                         // of the first view of this node

@@ -76,6 +76,7 @@ void newcomers::tell(seat_id seat, bool witness) const {
     told.routes.clear();
     told.wire.clear();
     told.reasons.clear();
+    told.data_sets.clear();
   }
   told.you = seat;
   told.prospect = true;

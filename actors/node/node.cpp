@@ -33,6 +33,7 @@ void node::on(const start_node&) {
     if (!cluster.join.empty()) return joining_.join();
     core_.run.settle_batch();
     core_.run.describe_program();
+    core_.run.describe_data();
     if (core_.setup.run->workers > 1) {
       leader_.lead().choose();
     } else if (cluster.listen) {

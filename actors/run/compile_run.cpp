@@ -209,14 +209,19 @@ void compile_tests(const run_definition& run, const node_spec& node,
 
 }  // namespace
 
+std::shared_ptr<opened_images> open_for(const task_display& display) {
+  return std::make_shared<opened_images>(
+      [display](const auto& path) { return show_opening(display, path.string()); });
+}
+
 std::unique_ptr<compiled_run> compile_run(const run_definition& run, const node_spec& node,
-                                          const task_display& display) {
+                                          const task_display& display,
+                                          std::shared_ptr<opened_images> opened) {
   const auto shown = show(display, {"building the net and opening its data", 0, {}});
   auto out = std::make_unique<compiled_run>();
   check_device(run, *node.compute);
   out->micro_batches = passes_of(run.solver);
-  const auto opened = std::make_shared<opened_images>(
-      [display](const auto& path) { return show_opening(display, path.string()); });
+  if (opened == nullptr) opened = open_for(display);
   build_train(run, node, opened, *out);
   store_parameters(run, *node.compute, *out);
   compile_train(run, node, *out);

@@ -13,12 +13,17 @@
 
 namespace poseidon {
 
-/// Opens the data, builds the nets, compiles the replicas. `display` shows the progress.
+class opened_images;  // data/image_store.hpp
+
+/// Opens the data, builds the nets, compiles the replicas. `display` shows the progress. `opened`: what is open already; may be null.
 /// Errors   spec_error for what the user's files say, and for routes that do not fit the net;
 ///          std::runtime_error for what the device refuses.
 [[nodiscard]] std::unique_ptr<compiled_run> compile_run(const run_definition& run,
                                                         const node_spec& node,
-                                                        const task_display& display = {});
+                                                        const task_display& display = {},
+                                                        std::shared_ptr<opened_images> opened = {});
+/// For one run's nets; `display` shows the opening of a large data set.
+[[nodiscard]] std::shared_ptr<opened_images> open_for(const task_display& display);
 
 /// Fits what was compiled for another view of the run to this one, without compiling: cuts the parameters anew, and keeps nets, data,
 /// replicas and values. Call it only while no actor uses them. False: something else changes with the view, or may change;

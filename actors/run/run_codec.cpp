@@ -29,6 +29,7 @@ frames::view view_of(const run_definition& run) {
   v.zeroes_lost_state = run.zeroes_lost_state;
   v.state_zeroed_at = run.state_zeroed_at;
   v.kinds = run.kinds;
+  v.data_sets = run.data_sets;
   for (const auto& s : run.shares) v.shares.push_back({s.samples, s.replicas});
   return v;
 }
@@ -74,6 +75,7 @@ run_definition run_of(const frames::view& v) {
   run.zeroes_lost_state = v.zeroes_lost_state;
   run.state_zeroed_at = v.state_zeroed_at;
   run.kinds = v.kinds;
+  run.data_sets = v.data_sets;
   run.shares = shares_told(v.shares, run.solver);
   return run;
 }

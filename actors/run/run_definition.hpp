@@ -49,6 +49,7 @@ struct run_definition {
   std::uint64_t state_zeroed_at = 0;  ///< the last clock at which that happened; 0: it has not
   /// Members of this run's views so far, by rising seat, one of each fingerprint: actors/run/kinds.hpp.
   std::vector<frames::member> kinds;
+  std::vector<frames::data_set> data_sets;  ///< of the first node: actors/run/data_sets.hpp
   /// By layer of the train net: why worker 0 has chosen its route, for the user; empty, or fewer: no reason to show.
   std::vector<std::string> reasons;
 };

@@ -17,7 +17,7 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 21;  ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 22;  ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< a node that is in no view
 inline constexpr seat_id no_seat{0xffffffff};      ///< Frame.from of a node that has no seat yet
 
@@ -33,6 +33,7 @@ inline constexpr std::uint64_t max_share_samples = 0x7fffffff;
 inline constexpr std::size_t max_test_nets = 64;
 inline constexpr std::size_t max_report_values = 4096;
 inline constexpr std::size_t max_parameters = 65536;  ///< whose routes and formats a view can tell
+inline constexpr std::size_t max_data_sets = 65536;  ///< data layers of a view's nets
 inline constexpr std::size_t max_shared = 65536;      ///< entries of view.shared
 inline constexpr std::uint64_t max_shared_bytes = std::uint64_t{1} << 48;  ///< of one
 inline constexpr std::size_t shared_piece_bytes = 2u << 20;  ///< payload of a shared_state

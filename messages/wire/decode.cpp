@@ -214,6 +214,17 @@ std::vector<frames::shared_entry> read_shared(capnp::List<wire::SharedEntry>::Re
   return out;
 }
 
+std::vector<frames::data_set> read_data_sets(capnp::List<wire::DataSet>::Reader r) {
+  at_most("view", "number of data sets", r.size(), max_data_sets);
+  std::vector<frames::data_set> out;
+  for (const auto d : r) {
+    at_most("view", "net of a data set", d.getNet(), max_test_nets);
+    out.push_back({d.getNet(), text("view", "layer of a data set", d.getLayer()),
+                   text("view", "sample of a data set", d.getSample()), d.getRecords()});
+  }
+  return out;
+}
+
 frame_header read(wire::View::Reader r) {
   frames::view v;
   v.epoch = r.getEpoch();
@@ -253,6 +264,7 @@ frame_header read(wire::View::Reader r) {
   v.state_zeroed_at = r.getStateZeroedAt();
   v.shares = read_shares("view", r.getShares(), v.members.size());
   v.parameters = read_parameters(r.getParameters());
+  v.data_sets = read_data_sets(r.getDataSets());
   v.shared = read_shared(r.getShared());
   if (r.getOptimizer() >= optimizer_rules)
     throw bad_frame("view", "optimizer", std::to_string(r.getOptimizer()),

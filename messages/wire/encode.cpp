@@ -133,6 +133,13 @@ void write(wire::View::Builder w, const frames::view& v) {
   w.setRoutesFollowLinks(v.routes_follow_links);
   auto reasons = w.initReasons(static_cast<unsigned>(v.reasons.size()));
   for (unsigned i = 0; i < reasons.size(); ++i) reasons.set(i, text_of(v.reasons[i]));
+  auto sets = w.initDataSets(static_cast<unsigned>(v.data_sets.size()));
+  for (unsigned i = 0; i < sets.size(); ++i) {
+    sets[i].setNet(v.data_sets[i].net);
+    sets[i].setLayer(text_of(v.data_sets[i].layer));
+    sets[i].setSample(text_of(v.data_sets[i].sample));
+    sets[i].setRecords(v.data_sets[i].records);
+  }
   w.setReplicas(v.replicas);
   w.setSurvive(v.survive);
   w.setZeroesLostState(v.zeroes_lost_state);

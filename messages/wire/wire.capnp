@@ -123,7 +123,16 @@ struct View {
   witnesses @27 :List(Member); # rising seats, none of them a member's: they vote on the next view, and train nothing. A witness that
                               # joins hears the view as a prospect, without solver, and later ones as NextView
   kinds @29 :List(Member);    # members of this run's views so far, rising seats, one of each fingerprint
+  dataSets @30 :List(DataSet); # that the first node reads, by net and data layer; empty: not known. A node compares its own before it gets ready
   replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
+}
+
+# What a data layer reads.
+struct DataSet {
+  net @0 :UInt32;             # 0: the train net; t + 1: test net t
+  layer @1 :Text;
+  sample @2 :Text;            # the tops' shapes without the batch axis, as people read them: "1x28x28 and one value"
+  records @3 :UInt64;         # in an epoch
 }
 
 # What a program declares that computes gradients itself.

@@ -61,6 +61,61 @@ class Joining(unittest.TestCase):
         self.assertEqual(first.wait(), 0, first)
         self.assertEqual(right.wait(), 0, right)
 
+    def data_of(self, name, *of_images):
+        """A folder of that name with a data set, for --data-root."""
+        (self.cluster.folder / name).mkdir(exist_ok=True)
+        small_run.images(self.cluster.folder / name, *of_images)
+        return self.cluster.folder / name
+
+    def first_with_data(self, nodes, *options):
+        solver = small_run.solver(self.cluster.folder, "s", iterations=cluster.ENDLESS, lr=0.002)
+        net = self.cluster.folder / "s.net.prototxt"
+        net.write_text(net.read_text().replace(f"{self.cluster.folder}/", ""))
+        first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--devices", "cpu:1",
+                                  "--data-root", self.data_of("right"), *options)
+        return first, first.wait_for(cluster.LISTENING)[1]
+
+    OTHER_DATA = {"few": ((96,), "reads 96 records on this node, and 192 on the run's first node"),
+                  "many": ((193,), "reads 193 records on this node, and 192 on the run's first node"),
+                  "small": ((192, 20), "reads samples of 1x20x20 and one value on this node, and of 1x28x28 and one value on")}
+
+    def test_a_newcomer_with_other_data_is_refused_before_it_is_ready_and_the_run_goes_on_without_a_view(self):
+        first, address = self.first_with_data(1)
+        first.wait_for("loss")
+        for name, (made, words) in self.OTHER_DATA.items():
+            with self.subTest(name):
+                late = self.cluster.node("--join", address, "--devices", "cpu:1", "--data-root", self.data_of(name, *made))
+                self.assertEqual(late.wait(), 2, late)
+                self.assertIn(words, late.errors[-1])
+        self.assertFalse([line for line in first.lines if "is ready to join" in line or line.startswith("view 2")], first)
+        right = self.cluster.node("--join", address, "--devices", "cpu:1", "--data-root", self.cluster.folder / "right")
+        right.wait_for("^joined: worker 4 of 2")
+        first.stop()
+
+    def test_a_node_with_other_data_does_not_begin_a_run(self):
+        for name, (made, words) in self.OTHER_DATA.items():
+            with self.subTest(name):
+                first, address = self.first_with_data(2)
+                second = self.cluster.node("--join", address, "--devices", "cpu:1", "--data-root", self.data_of(name, *made))
+                self.assertEqual(second.wait(), 2, second)
+                self.assertIn(words, second.errors[-1])
+                self.assertEqual(first.wait(), 3, first)
+                self.assertIn(words, first.errors[-1])
+
+    def test_with_own_data_parts_may_have_other_numbers_of_records_but_no_other_shape(self):
+        for name, (made, words) in self.OTHER_DATA.items():
+            with self.subTest(name):
+                first, address = self.first_with_data(2, "--own-data")
+                second = self.cluster.node("--join", address, "--devices", "cpu:1", "--own-data",
+                                           "--data-root", self.data_of(name, *made))
+                if name == "small":
+                    self.assertEqual(second.wait(), 2, second)
+                    self.assertIn(words, second.errors[-1])
+                else:
+                    second.wait_for("^joined: worker 1 of 2")
+                    first.wait_for("loss")
+                    first.stop()
+
     def test_the_first_node_prints_the_command_and_a_joiner_that_is_early_says_so(self):
         with socket.socket() as reserved:
             reserved.bind(("127.0.0.1", 0))

@@ -86,11 +86,11 @@ layer {{ name: "scores" type: "InnerProduct" bottom: "data" top: "scores"
 ACCURACY = 'layer { name: "accuracy" type: "Accuracy" bottom: "scores" bottom: "label" top: "accuracy" include { phase: TEST } }\n'
 
 
-def images(folder, count=192):
+def images(folder, count=192, side=28):
     """An IDX pair of random images; returns the path of the images."""
     numbers = random.Random(3)
     path = folder / "made-images-idx3-ubyte"
-    path.write_bytes(struct.pack(">IIII", 0x803, count, 28, 28) + numbers.randbytes(count * 784))
+    path.write_bytes(struct.pack(">IIII", 0x803, count, side, side) + numbers.randbytes(count * side * side))
     labels = bytes(numbers.randrange(10) for _ in range(count))
     (folder / "made-labels-idx1-ubyte").write_bytes(struct.pack(">II", 0x801, count) + labels)
     return path
