@@ -87,6 +87,8 @@ void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetP
     state.mutable_poseidon()->set_test_phases(position("poseidon/test_phases"));
   if (file.has("poseidon/global_batch"))
     state.mutable_poseidon()->set_global_batch(position("poseidon/global_batch"));
+  if (file.has("poseidon/rule"))
+    state.mutable_poseidon()->set_rule(file.read_text("poseidon/rule"));
   const auto names = file.list("history").datasets;
   for (std::size_t i = 0; i < names.size(); ++i) state.add_history();
   for (const auto& name : names)
@@ -125,6 +127,7 @@ std::vector<char> to_hdf5_state(const net& n, const solver_state& state) {
   file.write_integer("poseidon/test_phases", static_cast<std::int64_t>(state.data.test_phases));
   if (state.global_batch > 0)
     file.write_integer("poseidon/global_batch", static_cast<std::int64_t>(state.global_batch));
+  if (!state.rule.empty()) file.write_text("poseidon/rule", state.rule);
   file.make_group("history");
   std::size_t index = 0;
   for (const auto& slot : state.history)
