@@ -275,7 +275,6 @@ TEST_CASE(
   over = true;
   beside.join();
   CHECK(others == "");
-  MESSAGE(whole, " whole, ", refused, " refused, ", written.load(), " transactions");
 }
 
 TEST_CASE(
