@@ -47,7 +47,7 @@ int run(int argc, char** argv) {
     report.end(code, code == 0 ? "" : "images were left out");
   } catch (const std::exception& e) {
     report.end(2, e.what());
-    std::fprintf(stderr, "poseidon-data: %s\n", e.what());
+    std::fprintf(stderr, "poseidon-data: %s\n", to_terminal(e.what()).c_str());
     return 2;
   }
   require_output();

@@ -1,11 +1,13 @@
 // apps/run_app.hpp - how every program ends after an exception: one line and an exit code.
 #pragma once
+#include "models/printable.hpp"
 #include "models/words.hpp"
 
 #include <cstdio>
 #include <exception>
 #include <execinfo.h>
 #include <stdexcept>
+#include <string>
 #include <unistd.h>
 
 namespace poseidon::app {
@@ -13,6 +15,11 @@ namespace poseidon::app {
 /// 2 for wrong use and bad files, 1 for everything else.
 [[nodiscard]] inline int exit_code_of(const std::exception& e) {
   return dynamic_cast<const std::invalid_argument*>(&e) != nullptr ? 2 : 1;
+}
+
+/// For standard error. Names of files and in files must not control a terminal; a pipe gets them as they are.
+[[nodiscard]] inline std::string to_terminal(const std::string& text) {
+  return ::isatty(STDERR_FILENO) == 1 ? escaped(text, "\n\t") : text;
 }
 
 /// Says `error` in words if there is memory for them.
@@ -67,7 +74,7 @@ int run_app(int argc, char** argv, Run run) {
     if (code == 0) require_output();
     return code;
   } catch (const std::exception& e) {
-    std::fprintf(stderr, "%s\n", in_words(e.what()).c_str());
+    std::fprintf(stderr, "%s\n", to_terminal(in_words(e.what())).c_str());
     return exit_code_of(e);
   }
 }

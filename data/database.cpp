@@ -5,6 +5,7 @@
 #include "data/lmdb_file.hpp"
 #include "data/lmdb_writer.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <stdexcept>
@@ -19,7 +20,16 @@ class lmdb_reader final : public record_reader {
   database_kind kind() const override { return database_kind::lmdb; }
   const fs::path& path() const override { return file_.path(); }
   std::uint64_t size() const override { return file_.size(); }
-  std::string key(std::uint64_t n) const override { return std::string(file_.at(n).key); }
+  /// Of numbers the digits, as many as the largest has: an order of the alphabet, and text to show.
+  std::string key(std::uint64_t n) const override {
+    const auto key = file_.at(n).key;
+    if (!file_.has_integer_keys()) return std::string(key);
+    std::uint64_t number = 0;
+    std::memcpy(&number, key.data(), std::min(key.size(), sizeof number));
+    const auto digits = std::to_string(number);
+    const std::size_t width = key.size() == 4 ? 10 : 20;
+    return std::string(width - std::min(width, digits.size()), '0') + digits;
+  }
   std::span<const std::uint8_t> value(std::uint64_t n, std::vector<std::uint8_t>&) const override {
     return file_.at(n).value;
   }

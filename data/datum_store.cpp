@@ -1,5 +1,7 @@
 #include "data/datum_store.hpp"
 
+#include "models/printable.hpp"
+
 #include <stdexcept>
 #include <utility>
 
@@ -24,7 +26,7 @@ class datum_store final : public image_store {
     return std::string(name_of(records_->kind())) + " of Datum";
   }
   std::string where(std::uint64_t n) const override {
-    return records_->path().string() + ": record \"" + key(n) + "\"";
+    return records_->path().string() + ": record \"" + key_text(key(n)) + "\"";
   }
   image get(std::uint64_t n, image_scratch& scratch) const override {
     try {

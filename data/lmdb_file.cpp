@@ -2,6 +2,8 @@
 // MDB_meta of LMDB 0.9 with 64-bit page numbers.
 #include "data/lmdb_file.hpp"
 
+#include "data/lmdb_writers.hpp"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -20,6 +22,7 @@ constexpr std::size_t page_header = 16;
 constexpr std::size_t node_header = 8;  // low 2, high 2, flags 2, key bytes 2
 constexpr std::size_t meta_bytes = page_header + 136;
 enum page_flag : std::uint16_t { branch = 1, leaf = 2, overflow = 4, meta = 8 };
+enum table_flag : std::uint16_t { reverse_key = 2, integer_key = 8 };
 enum node_flag : std::uint16_t { big_value = 1, sub_database = 2, duplicates = 4 };
 
 template <class T>
@@ -33,6 +36,11 @@ std::filesystem::path data_file(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path) ? path / "data.mdb" : path;
 }
 
+std::uint64_t number_of(std::string_view key) {
+  const auto* at = reinterpret_cast<const std::uint8_t*>(key.data());
+  return key.size() == 4 ? load<std::uint32_t>(at) : load<std::uint64_t>(at);
+}
+
 struct meta_page {
   std::uint64_t page_bytes, entries, root, last_page, transaction;
   std::uint16_t flags, depth;
@@ -42,11 +50,13 @@ struct meta_page {
 class lmdb_walk {
  public:
   lmdb_walk(lmdb_file& to, const opening_progress& progress)
-      : to_(to), progress_(progress), bytes_(to.file_.bytes()) {}
+      : to_(to), progress_(progress), bytes_(to.file_->bytes()) {}
 
   void run() {
     meta_ = newest_meta();
-    if (meta_.flags & 0x7e)
+    to_.transaction_ = meta_.transaction;
+    to_.integer_keys_ = (meta_.flags & integer_key) != 0;
+    if (meta_.flags & ~(integer_key | reverse_key) & 0x7e)
       corrupt("the main database has flags", meta_.flags, "a Datum database has", 0);
     if (meta_.root == no_page) {
       if (meta_.entries != 0)
@@ -183,11 +193,27 @@ class lmdb_walk {
     if (flags & big_value)
       value_at = big_value_offset(load<std::uint64_t>(bytes_.data() + value_at), value_bytes);
     const std::string_view key(reinterpret_cast<const char*>(bytes_.data() + key_at), key_bytes);
-    if (const auto n = to_.index_.size(); n > 0 && to_.at(n - 1).key >= key)
+    if (const auto n = to_.index_.size(); n > 0 && !is_below(to_.record(n - 1).key, key))
       corrupt("keys out of order at record", n, "of", meta_.entries);
     if (to_.index_.size() >= meta_.entries)
       corrupt("more records than", to_.index_.size(), "the meta page counts", meta_.entries);
     to_.index_.push_back({key_at, value_at, static_cast<std::uint32_t>(value_bytes), key_bytes});
+  }
+
+  /// In the order of the table.
+  bool is_below(std::string_view a, std::string_view b) const {
+    if (meta_.flags & integer_key) {
+      if (a.size() != b.size() || (a.size() != 4 && a.size() != 8))
+        fail("keys of " + std::to_string(a.size()) + " and " + std::to_string(b.size()) +
+             " bytes, where MDB_INTEGERKEY has numbers of 4 or 8.");
+      return number_of(a) < number_of(b);
+    }
+    if (meta_.flags & reverse_key)
+      return std::lexicographical_compare(
+          a.rbegin(), a.rend(), b.rbegin(), b.rend(), [](char l, char r) {
+            return static_cast<unsigned char>(l) < static_cast<unsigned char>(r);
+          });
+    return a < b;
   }
 
   std::uint64_t big_value_offset(std::uint64_t number, std::uint64_t value_bytes) const {
@@ -206,16 +232,65 @@ class lmdb_walk {
   std::uint64_t visited_ = 0;
 };
 
+namespace {
+/// With two committed transactions more, a third can be writing over pages of the snapshot: it takes those that the first of them freed.
+constexpr std::uint64_t most_behind = 1;
+}  // namespace
+
 lmdb_file::lmdb_file(const std::filesystem::path& path, const opening_progress& progress)
-    : path_(data_file(path)), file_(path_) {
-  lmdb_walk(*this, progress).run();
+    : path_(data_file(path)) {
+  constexpr int most_attempts = 5;  // each takes the newest snapshot, and so a file that has grown
+  for (int attempt = 1;; ++attempt) {
+    file_ = std::make_unique<const mapped_file>(path_);
+    index_.clear();
+    transaction_ = newest_transaction();
+    try {
+      lmdb_walk(*this, progress).run();
+      if (newest_transaction() <= transaction_ + most_behind) return;
+    } catch (const std::runtime_error& e) {
+      if (newest_transaction() == transaction_) {
+        const auto others = processes_with(path_);
+        if (others.empty()) throw;
+        throw std::runtime_error(std::string(e.what()) + " It is open in " + others +
+                                 ": if that writes it, wait for its end.");
+      }
+    }
+    if (attempt == most_attempts) throw std::runtime_error(being_written());
+  }
+}
+
+std::uint64_t lmdb_file::newest_transaction() const {
+  constexpr std::size_t of_page_bytes = 40, of_transaction = 144;
+  const auto bytes = file_->bytes();
+  if (bytes.size() < meta_bytes) return 0;
+  const std::size_t page_bytes = load<std::uint32_t>(bytes.data() + of_page_bytes);
+  std::uint64_t newest = 0;
+  for (const auto page : {std::size_t{0}, page_bytes}) {
+    // Damage may say any number; the walk refuses it.
+    if (page % alignof(std::uint64_t) != 0 || page + meta_bytes > bytes.size()) continue;
+    const auto* at = reinterpret_cast<const std::uint64_t*>(bytes.data() + page + of_transaction);
+    newest = std::max(newest, __atomic_load_n(at, __ATOMIC_ACQUIRE));
+  }
+  return newest;
+}
+
+std::string lmdb_file::being_written() const {
+  const auto others = processes_with(path_);
+  return path_.string() + ": it is being written while it is read, by " +
+         (others.empty() ? "a program that holds no lock on this machine" : others) +
+         ". Stop that program first, or read a copy: mdb_copy makes one of an LMDB in use.";
+}
+
+lmdb_record lmdb_file::record(std::size_t n) const {
+  const auto& e = index_[n];
+  const auto* bytes = file_->bytes().data();
+  return {{reinterpret_cast<const char*>(bytes + e.key_offset), e.key_bytes},
+          {bytes + e.value_offset, e.value_bytes}};
 }
 
 lmdb_record lmdb_file::at(std::size_t n) const {
-  const auto& e = index_[n];
-  const auto* bytes = file_.bytes().data();
-  return {{reinterpret_cast<const char*>(bytes + e.key_offset), e.key_bytes},
-          {bytes + e.value_offset, e.value_bytes}};
+  if (newest_transaction() > transaction_ + most_behind) throw std::runtime_error(being_written());
+  return record(n);
 }
 
 }  // namespace poseidon

@@ -5,14 +5,16 @@
 // This class walks the same B+tree once, checks every step against the bytes of the file, and keeps an
 // index: any thread then finds record n in key order by two additions.
 //
-// Reads the file as a snapshot, like liblmdb with MDB_RDONLY | MDB_NOLOCK: no process may write to it
-// meanwhile. Source   File format of LMDB 0.9 on 64-bit little-endian machines (data version 1).
+// Reads the file as a snapshot: its newest transaction when it was opened. It takes no lock, and so no writer waits for it or keeps pages
+// for it. A writer uses pages of that snapshot again from its third transaction after it on; from the second on, reading is refused with the
+// writer's name, before anything can have changed. Source   File format of LMDB 0.9 on 64-bit little-endian machines (data version 1).
 #pragma once
 #include "data/mapped_file.hpp"
 #include "data/opening.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,7 +36,10 @@ class lmdb_file {
   explicit lmdb_file(const std::filesystem::path& path, const opening_progress& progress = {});
 
   [[nodiscard]] std::size_t size() const { return index_.size(); }
-  [[nodiscard]] lmdb_record at(std::size_t n) const;  ///< n-th in key order; n < size()
+  /// The n-th in key order; n < size().   Errors   std::runtime_error: it has been written to since it was opened.
+  [[nodiscard]] lmdb_record at(std::size_t n) const;
+  /// Keys are unsigned numbers of 4 or 8 bytes in this machine's order (MDB_INTEGERKEY).
+  [[nodiscard]] bool has_integer_keys() const { return integer_keys_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
 
  private:
@@ -44,9 +49,15 @@ class lmdb_file {
     std::uint32_t value_bytes;
     std::uint16_t key_bytes;
   };
+  [[nodiscard]] lmdb_record record(std::size_t n) const;
+  [[nodiscard]] std::uint64_t newest_transaction() const;
+  [[nodiscard]] std::string being_written() const;
+
   std::filesystem::path path_;
-  mapped_file file_;
+  std::unique_ptr<const mapped_file> file_;
   std::vector<entry> index_;
+  std::uint64_t transaction_ = 0;  // of the snapshot
+  bool integer_keys_ = false;
 
   friend class lmdb_walk;
 };

@@ -29,12 +29,17 @@ std::string_view without_byte_order_mark(std::string_view text) {
   return begins(text, byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
 }
 
+/// A pipe cannot be read a second time from its beginning, so at most what was read last is given back.
 void skip_byte_order_mark(std::istream& in) {
-  std::string start(byte_order_mark.size(), '\0');
-  in.read(start.data(), static_cast<std::streamsize>(start.size()));
-  if (in && start == byte_order_mark) return;
-  in.clear();
-  in.seekg(0);
+  std::size_t same = 0;
+  while (same < byte_order_mark.size() &&
+         in.peek() == static_cast<unsigned char>(byte_order_mark[same])) {
+    in.get();
+    ++same;
+  }
+  in.clear();  // of a text that ends here
+  if (same < byte_order_mark.size())
+    for (; same > 0; --same) in.unget();
 }
 
 bool is_utf16(std::string_view text) {

@@ -1,5 +1,7 @@
 #include "models/json.hpp"
 
+#include "models/printable.hpp"
+
 #include <cmath>
 #include <cstdio>
 
@@ -7,7 +9,16 @@ namespace poseidon {
 
 void detail::append_json_text(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    const auto bytes = utf8_character(text, at);
+    if (bytes != 1) {
+      // JSON is UTF-8: what is none is replaced, as a decoder would.
+      out += bytes == 0 ? "\\ufffd" : text.substr(at, bytes);
+      at += bytes == 0 ? 1 : bytes;
+      continue;
+    }
+    ++at;
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;

@@ -80,8 +80,9 @@ void value_sender::make_first_values() {
   for (const auto p : store.parameters()) store.publish(p, version);
   const auto alone = std::make_shared<const partition>(run.cut_for(1, {}));
   std::vector<parameter_arrays> state;
-  if (!setup.first.resume.empty())
-    state = read_solverstate(setup.first.resume, run.train(), history_count(*setup.run)).history;
+  const auto rule = rule_of(*setup.run);  // programs resume no files
+  if (!setup.first.resume.empty() && rule)
+    state = read_solverstate(setup.first.resume, run.train(), rule->kind).history;
   core_.change.begin_with(alone, state_of(std::move(state), *alone));
 }
 

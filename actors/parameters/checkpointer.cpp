@@ -70,6 +70,7 @@ void checkpointer::gather(work& w) {
   w.state.current_step = value(version) == 0 ? 0 : current_step(setup_.solver, value(version) - 1);
   w.state.data = {w.order.samples, w.order.test_phases};
   w.state.global_batch = setup_.solver.poseidon().global_batch();
+  w.state.rule = setup_.solver.type();
   w.state.history.resize(setup_.history_slots);
   const auto& store = *neighbours_->store;
   for (auto& slot : w.state.history)

@@ -6,6 +6,7 @@
 #include "data/image_list.hpp"
 #include "data/image_store.hpp"
 #include "models/files/hdf5_file.hpp"
+#include "models/printable.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -68,7 +69,7 @@ void add_images(facts& to, const image_store& images, const info_options& option
   to.add("values", values);
   if (seen.other_shapes != 0) to.add("other shapes", seen.other_shapes);
   to.add("encoded", share_of(seen.encoded, counted));
-  const auto first = images.key(0), last = images.key(images.size() - 1);
+  const auto first = key_text(images.key(0)), last = key_text(images.key(images.size() - 1));
   to.add("keys", {first + " ... " + last, fact(std::vector<std::string>{first, last}).json});
   to.add_field("first_key", first);
   to.add_field("last_key", last);
@@ -177,13 +178,18 @@ void add_datasets(const hdf5_reader& file, const std::string& group, int depth,
     return group.empty() ? name : group + "/" + name;
   };
   for (const auto& name : links.datasets) {
-    fact extents = "not numbers";
+    fact extents = "";
     try {
       extents = file.shape_of(below(name));
-    } catch (const std::invalid_argument&) {
+    } catch (const std::invalid_argument& e) {
+      const auto before = file.name() + ": dataset \"" + below(name) + "\" ";
+      const std::string text = e.what();
+      extents = text.rfind(before, 0) == 0 ? text.substr(before.size()) : text;
     }
     rows.push_back({below(name), extents});
   }
+  for (const auto& [name, reason] : links.unreadable)
+    rows.push_back({below(name), "cannot be opened: " + reason});
   for (const auto& name : links.groups) add_datasets(file, below(name), depth + 1, rows);
 }
 }  // namespace

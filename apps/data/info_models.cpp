@@ -153,6 +153,7 @@ facts state_facts(const fs::path& path) {
   if (state.has_poseidon()) {
     found.add("samples used", state.poseidon().samples());
     found.add("test phases", state.poseidon().test_phases());
+    if (state.poseidon().has_rule()) found.add("solver", state.poseidon().rule());
     if (state.poseidon().has_global_batch())
       found.add("samples of an iteration", state.poseidon().global_batch());
   }

@@ -6,6 +6,7 @@
 #include "apps/node/run_setup.hpp"
 #include "apps/node/start_checks.hpp"
 #include "apps/node/verbs.hpp"
+#include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/words.hpp"
@@ -163,8 +164,8 @@ void start_check::run() {
 }
 
 void print(const start_check& c, const output_words& words) {
-  for (const auto& line : c.errors) std::fprintf(stderr, "%s\n", line.c_str());
-  for (const auto& line : c.warnings) std::fprintf(stderr, "%s\n", line.c_str());
+  for (const auto& line : c.errors) std::fprintf(stderr, "%s\n", to_terminal(line).c_str());
+  for (const auto& line : c.warnings) std::fprintf(stderr, "%s\n", to_terminal(line).c_str());
   if (words.json) {
     auto all = json_object()
                    .put("errors", json_array::from(c.errors))

@@ -44,7 +44,7 @@ void restore_state() {
   const auto solver = read_solver("solver.prototxt");
   const auto n = build_with_data(solver.train_net, solver.train_state);
   const auto file = fs::exists("x.solverstate") ? "x.solverstate" : "no_such.solverstate";
-  (void)read_solverstate(file, n, history_count(rule_of(solver.spec).kind));
+  (void)read_solverstate(file, n, rule_of(solver.spec).kind);
 }
 
 void act(const std::string& action) {

@@ -120,18 +120,19 @@ failure hdf5(const json&) {
     throw std::runtime_error("the case has no .caffemodel");
   }();
   const auto n = build_with_data(read_net("net.prototxt"), {});
-  const auto slots = history_count(rule_of(read_solver("solver.prototxt").spec).kind);
+  const auto rule = rule_of(read_solver("solver.prototxt").spec).kind;
+  const auto slots = history_count(rule);
   const auto weights_in = [&](const std::string& file) {
     parameter_arrays values;
     copy_weights(read_caffemodel(file), file, n, values);
     return values;
   };
   const auto caffe_weights = weights_in(stem + ".caffemodel");
-  const auto caffe_state = read_solverstate(stem + ".solverstate", n, slots);
+  const auto caffe_state = read_solverstate(stem + ".solverstate", n, rule);
   const auto same = [&](const std::string& files) -> failure {
     if (auto f = arrays_differ(files, weights_in(files + ".caffemodel.h5"), caffe_weights))
       return f;
-    const auto state = read_solverstate(files + ".solverstate.h5", n, slots);
+    const auto state = read_solverstate(files + ".solverstate.h5", n, rule);
     if (state.iteration != caffe_state.iteration || state.current_step != caffe_state.current_step)
       return files + ".solverstate.h5: another iteration or step";
     for (std::size_t slot = 0; slot < slots; ++slot)

@@ -2,6 +2,8 @@
 
 #include "models/files/file_kind.hpp"
 #include "models/files/hdf5_library.hpp"
+#include "models/files/hdf5_storage.hpp"
+#include "models/first_bytes.hpp"
 #include "models/spec/spec_file.hpp"
 
 #include <algorithm>
@@ -9,7 +11,6 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 #include <sys/stat.h>
@@ -40,6 +41,14 @@ hdf5_handle in_memory(std::size_t grows_by) {
   return access;
 }
 
+/// After the library has refused to.
+std::string why_unreadable(std::int64_t dataset) {
+  const auto reason = innermost_reason();
+  const auto filter = missing_filter(dataset);
+  return filter.empty() ? "cannot be read: " + reason + ". The file is damaged; copy it again."
+                        : filter;
+}
+
 /// The library takes two open files in memory with the same name for one file.
 std::string unused_name() {
   static std::atomic<std::uint64_t> files{0};
@@ -63,14 +72,6 @@ hdf5_handle::~hdf5_handle() {
   close_(id_);
 }
 
-bool is_hdf5(const std::filesystem::path& path) {
-  static constexpr std::array<char, 8> signature{'\x89', 'H', 'D', 'F', '\r', '\n', '\x1a', '\n'};
-  std::array<char, 8> start{};
-  if (!kind_if_no_file(path).empty()) return false;
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return start == signature;
-}
-
 hdf5_reader::hdf5_reader(const std::filesystem::path& path) : name_(path.string()) {
   const silence quiet;
   struct stat status {};
@@ -78,9 +79,11 @@ hdf5_reader::hdf5_reader(const std::filesystem::path& path) : name_(path.string(
     throw spec_error({name_, 0}, errno == ENOENT ? "there is no such file." : std::strerror(errno));
   if (const auto kind = kind_if_no_file(path); !kind.empty())
     throw spec_error({name_, 0}, "this is " + kind + ", not a file.");
+  if (const auto pointer = lfs_pointer_at(path); !pointer.empty())
+    throw spec_error({name_, 0}, "this is " + pointer + ".");
   if (!is_hdf5(path))
     throw spec_error({name_, 0}, "this is no HDF5 file: its " + std::to_string(status.st_size) +
-                                     " bytes do not begin with HDF5's signature.");
+                                     " bytes have no signature of HDF5's at 0, 512, 1024, ...");
   const auto access = without_locks();
   file_ = hold<H5Fclose>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
   if (file_.get() < 0)
@@ -128,8 +131,10 @@ hdf5_links hdf5_reader::list(const std::string& group) const {
   hdf5_links links;
   for (auto& name : names) {
     const auto object = hold<H5Oclose>(H5Oopen(held.get(), name.c_str(), H5P_DEFAULT));
-    if (object.get() < 0)
-      fail(what, "has \"" + name + "\", which cannot be opened: " + innermost_reason() + ".");
+    if (object.get() < 0) {
+      links.unreadable.emplace_back(std::move(name), innermost_reason());
+      continue;
+    }
     const auto type = H5Iget_type(object.get());
     if (type == H5I_GROUP)
       links.groups.push_back(std::move(name));
@@ -141,8 +146,6 @@ hdf5_links hdf5_reader::list(const std::string& group) const {
 
 /// A damaged header can claim any shape; what it needs has to be there before room is made for it.
 hdf5_handle hdf5_reader::open_numbers(const std::string& dataset, shape& extents) const {
-  // No filter of HDF5 packs better than deflate, whose limit is 1032 to 1.
-  constexpr std::uint64_t best_packing = 1032;
   const auto what = "dataset \"" + dataset + "\"";
   if (!has(dataset)) fail(what, "is not in this HDF5 file.");
   auto held = hold<H5Dclose>(H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT));
@@ -155,19 +158,12 @@ hdf5_handle hdf5_reader::open_numbers(const std::string& dataset, shape& extents
   std::array<hsize_t, H5S_MAX_RANK> dims{};
   const int rank = H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
   if (rank < 0) fail(what, "has a shape that cannot be read: " + innermost_reason() + ".");
-  std::uint64_t bytes = H5Tget_size(type.get());
-  bool fits = true;
   extents.clear();
-  for (int i = 0; i < rank; ++i) {
-    fits = fits && !__builtin_mul_overflow(bytes, dims[static_cast<std::size_t>(i)], &bytes);
+  for (int i = 0; i < rank; ++i)
     extents.push_back(static_cast<std::int64_t>(dims[static_cast<std::size_t>(i)]));
-  }
-  const auto properties = hold<H5Pclose>(H5Dget_create_plist(held.get()));
-  const std::uint64_t stored = H5Dget_storage_size(held.get());
-  const auto most = H5Pget_nfilters(properties.get()) > 0 ? stored * best_packing : stored;
-  if (!fits || bytes > most)
-    fail(what, "says it is " + to_string(extents) + " but only " + std::to_string(stored) +
-                   " bytes of it are stored. The file is damaged, or was not written to its end.");
+  const auto fault =
+      storage_fault({file_.get(), held.get(), name_, dataset, extents, H5Tget_size(type.get())});
+  if (!fault.empty()) fail(what, fault);
   return held;
 }
 
@@ -185,8 +181,7 @@ shape hdf5_reader::read(const std::string& dataset, std::vector<float>& values) 
   values.resize(static_cast<std::size_t>(count(extents)));
   if (!values.empty() &&
       H5Dread(held.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
-    fail("dataset \"" + dataset + "\"",
-         "cannot be read: " + innermost_reason() + ". The file is damaged; copy it again.");
+    fail("dataset \"" + dataset + "\"", why_unreadable(held.get()));
   return extents;
 }
 

@@ -13,11 +13,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace poseidon {
 
-/// By the first bytes of the file, not by its name.
+/// By its signature, at the beginning or behind a user block, not by its name.
 [[nodiscard]] bool is_hdf5(const std::filesystem::path& path);
 
 /// Closes what an HDF5 identifier names; -1 is nothing.
@@ -38,6 +39,8 @@ class hdf5_handle {
 struct hdf5_links {
   std::vector<std::string> groups;
   std::vector<std::string> datasets;
+  /// What the library cannot open, and its reason.
+  std::vector<std::pair<std::string, std::string>> unreadable;
 };
 
 class hdf5_reader {

@@ -6,6 +6,7 @@
 #include "models/files/hdf5_file.hpp"
 #include "models/files/snapshot_hdf5.hpp"
 #include "models/files/snapshot_io.hpp"
+#include "models/files/state_rule.hpp"
 #include "models/spec/upgrade.hpp"
 #include "models/words.hpp"
 
@@ -194,8 +195,10 @@ resume_point read_resume_point(const std::filesystem::path& path) {
           from.poseidon().global_batch()};
 }
 
-solver_state read_solverstate(const std::filesystem::path& path, const net& n, std::size_t slots) {
+solver_state read_solverstate(const std::filesystem::path& path, const net& n, rule_kind rule) {
   const auto from = read_state(path);
+  check_rule(from, rule, path);
+  const auto slots = history_count(rule);
   const auto parameters = n.parameters.size();
   const auto has = static_cast<std::size_t>(from.history_size());
   if (has != parameters * slots)
@@ -211,6 +214,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
   state.learned_net = from.learned_net();
   state.data = position_of(from);
   state.global_batch = from.poseidon().global_batch();
+  state.rule = from.poseidon().rule();
   state.history.assign(slots, parameter_arrays(parameters));
   for (std::size_t i = 0; i < has; ++i) {
     const auto& blob = from.history(static_cast<int>(i));
@@ -220,6 +224,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
     auto& to = state.history[i / parameters][i % parameters];
     to.resize(values_in(blob));
     copy_values(blob, to);
+    check_squares(to, n, i % parameters, rule, i / parameters, path);
   }
   return state;
 }
@@ -238,6 +243,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, s
   to.mutable_poseidon()->set_samples(state.data.samples);
   to.mutable_poseidon()->set_test_phases(state.data.test_phases);
   if (state.global_batch > 0) to.mutable_poseidon()->set_global_batch(state.global_batch);
+  if (!state.rule.empty()) to.mutable_poseidon()->set_rule(state.rule);
   for (const auto& slot : state.history)
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       write_blob(n.parameters[p].shape, slot.at(p), *to.add_history());

@@ -2,6 +2,7 @@
 #pragma once
 #include "models/caffe.hpp"
 #include "models/net/net.hpp"
+#include "models/solver/solver_rule.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -55,6 +56,7 @@ struct solver_state {
   data_position data;
   /// Samples per clock over all nodes, which the run keeps in every view; 0: each node takes the net's batch.
   std::uint64_t global_batch = 0;
+  std::string rule{};  ///< type of the solver that wrote it; empty: not known, as in Caffe's files
 };
 
 /// The iteration at which a .solverstate resumes, read before its net is known.
@@ -67,9 +69,10 @@ struct resume_point {
 };
 [[nodiscard]] resume_point read_resume_point(const std::filesystem::path& path);
 
-/// Errors   spec_error: missing, truncated, another number of history blobs than net and rule need.
+/// Errors   spec_error: missing, truncated, another number of history blobs than net and rule need, and what
+///          state_rule.hpp refuses.
 [[nodiscard]] solver_state read_solverstate(const std::filesystem::path& path, const net& n,
-                                            std::size_t slots);
+                                            rule_kind rule);
 [[nodiscard]] ::caffe::SolverState to_solverstate(const net& n, const solver_state& state);
 
 /// As atomic_file.hpp's.   Errors   also std::runtime_error: more than 2 GiB.

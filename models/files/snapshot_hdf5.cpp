@@ -30,6 +30,16 @@ void read_blob(const hdf5_reader& file, const std::string& dataset, ::caffe::Blo
   blob.mutable_data()->Add(values.begin(), values.end());
 }
 
+/// Of weights and states nothing may be missing.
+hdf5_links list_whole(const hdf5_reader& file, const std::string& group) {
+  auto links = file.list(group);
+  if (links.unreadable.empty()) return links;
+  const auto& [name, reason] = links.unreadable.front();
+  throw spec_error({file.name(), 0}, "group \"" + group + "\" has \"" + name +
+                                         "\", which cannot be opened: " + reason +
+                                         ". The file is damaged; copy it again.");
+}
+
 /// A group with datasets is a layer; groups in it are layers with longer names.
 void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetParameter& net) {
   constexpr std::size_t most_blobs = 64;  // Caffe's LSTM has 3, its BatchNorm 3
@@ -37,7 +47,7 @@ void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetP
   const auto group = name.empty() ? "data" : "data/" + name;
   if (std::count(group.begin(), group.end(), '/') > deepest)
     throw spec_error({file.name(), 0}, "group \"" + group + "\" is nested too deeply.");
-  const auto links = file.list(group);
+  const auto links = list_whole(file, group);
   if (!name.empty() && (!links.datasets.empty() || links.groups.empty())) {
     auto& layer = *net.add_layer();
     layer.set_name(name);
@@ -87,7 +97,9 @@ void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetP
     state.mutable_poseidon()->set_test_phases(position("poseidon/test_phases"));
   if (file.has("poseidon/global_batch"))
     state.mutable_poseidon()->set_global_batch(position("poseidon/global_batch"));
-  const auto names = file.list("history").datasets;
+  if (file.has("poseidon/rule"))
+    state.mutable_poseidon()->set_rule(file.read_text("poseidon/rule"));
+  const auto names = list_whole(file, "history").datasets;
   for (std::size_t i = 0; i < names.size(); ++i) state.add_history();
   for (const auto& name : names)
     read_blob(
@@ -125,6 +137,7 @@ std::vector<char> to_hdf5_state(const net& n, const solver_state& state) {
   file.write_integer("poseidon/test_phases", static_cast<std::int64_t>(state.data.test_phases));
   if (state.global_batch > 0)
     file.write_integer("poseidon/global_batch", static_cast<std::int64_t>(state.global_batch));
+  if (!state.rule.empty()) file.write_text("poseidon/rule", state.rule);
   file.make_group("history");
   std::size_t index = 0;
   for (const auto& slot : state.history)

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,10 @@ struct solver_file {
 [[nodiscard]] ::caffe::SolverParameter self_contained(const solver_file& file);
 
 [[nodiscard]] solver_rule rule_of(const ::caffe::SolverParameter& solver);
+
+/// A rule by its name, one of solver_types(), and the name.
+[[nodiscard]] std::optional<rule_kind> rule_named(const std::string& type);
+[[nodiscard]] std::string name_of(rule_kind kind);
 
 /// The name of the policy in force: that of `poseidon { lr_policy }`, else the solver's.
 [[nodiscard]] const std::string& policy_of(const ::caffe::SolverParameter& solver);

@@ -44,14 +44,25 @@ std::vector<std::string> lr_policies() {
   return {"fixed", "step", "exp", "inv", "multistep", "poly", "sigmoid"};
 }
 
-solver_rule rule_of(const ::caffe::SolverParameter& solver) {
+std::optional<rule_kind> rule_named(const std::string& type) {
   const auto* found = std::find_if(rules.begin(), rules.end(),
-                                   [&](const auto& rule) { return solver.type() == rule.first; });
-  if (found == rules.end())
+                                   [&](const auto& rule) { return type == rule.first; });
+  return found == rules.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::string name_of(rule_kind kind) {
+  return std::find_if(rules.begin(), rules.end(),
+                      [&](const auto& rule) { return kind == rule.second; })
+      ->first;
+}
+
+solver_rule rule_of(const ::caffe::SolverParameter& solver) {
+  const auto kind = rule_named(solver.type());
+  if (!kind)
     throw spec_error("type \"" + solver.type() + "\" is no solver." +
                      did_you_mean(solver.type(), solver_types()));
   solver_rule rule;
-  rule.kind = found->second;
+  rule.kind = *kind;
   rule.decay_norm = solver.regularization_type() == "L1" ? regularizer::l1 : regularizer::l2;
   rule.momentum = solver.momentum();
   rule.momentum2 = solver.momentum2();

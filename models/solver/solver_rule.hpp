@@ -36,6 +36,30 @@ struct rule_step {
   return kind == rule_kind::adadelta || kind == rule_kind::adam ? 2 : 1;
 }
 
+/// Whether an array of state holds sums or means of squares.
+[[nodiscard]] constexpr bool holds_squares(rule_kind kind, std::size_t slot) {
+  switch (kind) {
+    case rule_kind::sgd:
+    case rule_kind::nesterov:
+      return false;
+    case rule_kind::adagrad:
+    case rule_kind::rmsprop:
+    case rule_kind::adadelta:
+      return true;
+    case rule_kind::adam:
+      return slot == 1;
+  }
+  return false;
+}
+
+/// Whether one rule can go on with the other's state. Nesterov's momentum is SGD's; it is only applied in another way.
+[[nodiscard]] constexpr bool have_one_state(rule_kind a, rule_kind b) {
+  const auto is_momentum = [](rule_kind k) {
+    return k == rule_kind::sgd || k == rule_kind::nesterov;
+  };
+  return a == b || (is_momentum(a) && is_momentum(b));
+}
+
 /// The factor of a running statistic's old value after `passes` passes, see net_parameter::average_momentum.
 [[nodiscard]] inline float momentum_over(float momentum, std::uint64_t passes) {
   return static_cast<float>(std::pow(double{momentum}, static_cast<double>(passes)));

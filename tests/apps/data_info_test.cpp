@@ -186,6 +186,36 @@ TEST_CASE("info: text as protobuf has it, with a byte order mark and white space
   says(folder / "net", {"format      V1\n", "1x1x2x5"});
 }
 
+TEST_CASE("info: keys and names that are no text reach neither terminal nor JSON as raw bytes") {
+  temporary_folder folder;
+  {
+    auto writer = make_database(database_kind::lmdb, folder / "db", {2, 1000}, false);
+    for (const char last : {'\1', '\2'})
+      writer->put(std::string("\xff\0\x1b[31m", 7) + last,
+                  make_datum({1, 2, 2}, std::vector<std::uint8_t>(4), 1));
+    writer->finish();
+  }
+  says(folder / "db", {"keys     0xff001b5b33316d01 ... 0xff001b5b33316d02\n"});
+  says(folder / "db", {"\"first_key\":\"0xff001b5b33316d01\"", "\"keys\":[\"0xff00"}, " --json");
+  write_file(folder / "net",
+             "name: '\xff\\033[31m' layer { name: 'a\\033' type: 'Input' top: 'd\xfe' }");
+  const auto done = run_data("info --json " + (folder / "net").string());
+  for (const char raw : {'\x1b', '\xff', '\xfe'}) CHECK_FALSE(has(done.text, std::string(1, raw)));
+  CHECK_MESSAGE(has(done.text, "\\ufffd\\u001b[31m"), done.text);
+}
+
+TEST_CASE("info: a dataset of HDF5 that cannot be read says why, and the others are listed") {
+  temporary_folder folder;
+  // A string, which is no array of numbers.
+  hdf5_writer h;
+  h.write("data", {2, 3}, std::vector<float>(6));
+  h.write_text("made by", "a test");
+  const auto image = h.image();
+  write_file(folder / "h", std::string(image.begin(), image.end()));
+  says(folder / "h",
+       {"data     2x3\n", "made by  holds strings; only integers and floats are read.\n"});
+}
+
 TEST_CASE("info: pointers of Git LFS, and lists with comments, are named") {
   temporary_folder folder;
   write_file(folder / "lfs", "version https://git-lfs.github.com/spec/v1\nsize 12\n");

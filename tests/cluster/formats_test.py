@@ -14,6 +14,29 @@ SOURCES = {
 }
 
 
+def varint(data, at):
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        shift, at = shift + 7, at + 1
+        if data[at - 1] < 128:
+            return value, at
+
+
+def without_field(message, number):
+    """A protobuf message whose outermost fields are numbers and texts, without one of them."""
+    out, at = b"", 0
+    while at < len(message):
+        begin = at
+        tag, at = varint(message, at)
+        value, at = varint(message, at)
+        if tag & 7 == 2:
+            at += value
+        if tag >> 3 != number:
+            out += message[begin:at]
+    return out
+
+
 class Formats(unittest.TestCase):
     def setUp(self):
         self.cluster = cluster.Cluster()
@@ -81,6 +104,22 @@ class Formats(unittest.TestCase):
         one = self.train("a", "IDX", paths, resume=self.folder / "hdf5_iter_4.solverstate.h5")
         two = self.train("b", "IDX", paths, resume=self.folder / "binary_iter_4.solverstate")
         cluster.assert_same_weights(one, two)
+
+    def test_a_state_of_another_rule_is_refused_with_both_names_and_in_a_state_of_caffes_by_its_values(self):
+        paths = self.sources()
+        self.train("wrote", "IDX", paths, solver="snapshot: 4")
+        state = self.folder / "wrote_iter_4.solverstate"
+        of_caffe = self.folder / "caffe_iter_4.solverstate"
+        of_caffe.write_bytes(without_field(state.read_bytes(), 10001))
+        self.train("nesterov", "IDX", paths, resume=state, solver="type: \"Nesterov\"")
+        for rule in ("RMSProp", "AdaGrad"):
+            for file, says in ((state, f"a solver of type: \"SGD\" wrote this state, and type: \"{rule}\" cannot go on with it"),
+                               (of_caffe, "layer \"conv1\", parameter \"conv1/0\": its state has the value -")):
+                path = small_run.solver(self.folder, rule, rule=f'lr_policy: "fixed" type: "{rule}"')
+                node = self.cluster.node("--solver", path, "--devices", "cpu:1", "--snapshot", file)
+                self.assertEqual(node.wait(), 2, node.output)
+                self.assertIn(says, node.errors[-1])
+                self.assertIn("--weights ", node.errors[-1])
 
     def test_a_picture_cut_short_in_the_middle_of_training_ends_it_with_list_line_and_file(self):
         paths = self.sources()

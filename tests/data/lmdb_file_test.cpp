@@ -1,10 +1,16 @@
 #include "data/lmdb_file.hpp"
 
+#include "data/database.hpp"
 #include "data/image_store.hpp"
 #include "tests/data/made_files.hpp"
 
 #include <doctest/doctest.h>
 #include <lmdb.h>
+
+#include <atomic>
+#include <random>
+#include <thread>
+#include <unistd.h>
 
 using namespace poseidon;
 using namespace poseidon::test;
@@ -175,6 +181,132 @@ TEST_CASE(
     }
     CHECK(refused > 40);  // the other flips hit unused bytes or pixels
   }
+}
+
+namespace {
+
+/// A writer beside the reader, with liblmdb's lock file.
+class live_writer {
+ public:
+  explicit live_writer(const std::filesystem::path& folder) {
+    std::filesystem::create_directory(folder);
+    REQUIRE(mdb_env_create(&environment_) == 0);
+    REQUIRE(mdb_env_set_mapsize(environment_, 64 << 20) == 0);
+    REQUIRE(mdb_env_open(environment_, folder.c_str(), MDB_NOSYNC, 0664) == 0);
+  }
+  live_writer(const live_writer&) = delete;
+  live_writer& operator=(const live_writer&) = delete;
+  ~live_writer() { mdb_env_close(environment_); }
+
+  /// All records of a transaction have its number as their value.
+  void commit(int number, int records = 40) {
+    MDB_txn* transaction = nullptr;
+    MDB_dbi database = 0;
+    REQUIRE(mdb_txn_begin(environment_, nullptr, 0, &transaction) == 0);
+    REQUIRE(mdb_dbi_open(transaction, nullptr, 0, &database) == 0);
+    for (int i = 0; i < records; ++i) {
+      auto name = "key" + std::to_string(i);
+      auto content = std::to_string(number) + std::string(500, 'x');
+      MDB_val key{name.size(), name.data()}, value{content.size(), content.data()};
+      REQUIRE(mdb_put(transaction, database, &key, &value, 0) == 0);
+    }
+    REQUIRE(mdb_txn_commit(transaction) == 0);
+  }
+
+ private:
+  MDB_env* environment_ = nullptr;
+};
+
+int number_in(const lmdb_record& r) {
+  return std::stoi(std::string(r.value.begin(), r.value.end()));
+}
+
+}  // namespace
+
+TEST_CASE(
+    "lmdb_file: a snapshot stays what it was, and is refused with the writer's name before it can "
+    "change") {
+  temporary_folder folder;
+  live_writer writer(folder / "db");
+  writer.commit(1);
+  const lmdb_file file(folder / "db");
+  for (const int commits : {1, 2}) {
+    for (std::size_t n = 0; n < file.size(); ++n) CHECK(number_in(file.at(n)) == 1);
+    CHECK(number_in(lmdb_file(folder / "db").at(0)) == commits);
+    writer.commit(commits + 1);
+  }
+  const auto text = complaint([&] { (void)file.at(0); });
+  CHECK_MESSAGE(text.find("data.mdb: it is being written while it is read, by process " +
+                          std::to_string(::getpid()) + " (") != std::string::npos,
+                text);
+  CHECK(text.find("read a copy: mdb_copy") != std::string::npos);
+  CHECK(number_in(lmdb_file(folder / "db").at(0)) == 3);
+}
+
+TEST_CASE(
+    "lmdb_file: opened again and again while it is written, it is one transaction's or names the "
+    "writer") {
+  temporary_folder folder;
+  live_writer writer(folder / "db");
+  writer.commit(1);
+  std::atomic<bool> over{false};
+  std::atomic<int> written{1};
+  std::thread beside([&] {
+    while (!over) writer.commit(written.fetch_add(1) + 1, 40 + written % 50);
+  });
+  int whole = 0, refused = 0;
+  std::string others;
+  while (whole + refused < 300) {
+    try {
+      const lmdb_file file(folder / "db");
+      const auto first = file.at(0);
+      const int number = number_in(first);
+      for (std::size_t n = 0; n < file.size(); ++n) {
+        // A transaction that wrote fewer records leaves those of an earlier one.
+        if (number_in(file.at(n)) > number) others += "a later record; ";
+      }
+      ++whole;
+    } catch (const std::runtime_error& e) {
+      ++refused;
+      if (std::string(e.what()).find("process " + std::to_string(::getpid())) == std::string::npos)
+        others += e.what();
+    }
+  }
+  over = true;
+  beside.join();
+  CHECK(others == "");
+}
+
+TEST_CASE(
+    "lmdb_file: integer keys and reversed keys have their own order, as liblmdb's cursor has") {
+  for (const unsigned flags : {unsigned{MDB_INTEGERKEY}, unsigned{MDB_REVERSEKEY}})
+    for (const std::size_t bytes : {4, 8}) {
+      temporary_folder folder;
+      std::filesystem::create_directory(folder / "db");
+      MDB_env* environment = nullptr;
+      MDB_txn* transaction = nullptr;
+      MDB_dbi database = 0;
+      REQUIRE(mdb_env_create(&environment) == 0);
+      REQUIRE(mdb_env_open(environment, (folder / "db").c_str(), MDB_NOLOCK, 0664) == 0);
+      REQUIRE(mdb_txn_begin(environment, nullptr, 0, &transaction) == 0);
+      REQUIRE(mdb_dbi_open(transaction, nullptr, flags, &database) == 0);
+      std::mt19937_64 random(bytes);
+      for (int i = 0; i < 500; ++i) {
+        std::uint64_t number = random() >> random() % 60;
+        MDB_val key{bytes, &number}, value{sizeof number, &number};
+        REQUIRE(mdb_put(transaction, database, &key, &value, 0) == 0);
+      }
+      REQUIRE(mdb_txn_commit(transaction) == 0);
+      mdb_env_close(environment);
+      CHECK(read_with_ours(folder / "db") == read_with_liblmdb(folder / "db"));
+      CHECK(lmdb_file(folder / "db").has_integer_keys() == (flags == MDB_INTEGERKEY));
+      const auto reader = open_database(folder / "db");
+      if (flags != MDB_INTEGERKEY) continue;
+      for (std::uint64_t n = 1; n < reader->size(); ++n) {
+        CHECK(reader->key(n - 1) < reader->key(n));
+        CHECK(reader->key(n).size() == (bytes == 4 ? 10 : 20));
+      }
+    }
 }
 
 TEST_CASE("lmdb_file: what is no LMDB says so, with the word it found") {

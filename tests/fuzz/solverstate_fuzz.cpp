@@ -14,6 +14,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   return fuzz::accept_or_refuse([&] {
     const fuzz::memory_file file(bytes, size);
     if (is_hdf5(file.path())) return;  // libhdf5 has crashes of its own
-    (void)read_solverstate(file.path(), n, 1);
+    (void)read_solverstate(file.path(), n, rule_kind::sgd);
   });
 }

@@ -4,7 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <iterator>
 #include <sstream>
+#include <unistd.h>
 
 using namespace poseidon;
 
@@ -20,6 +23,17 @@ TEST_CASE("first_bytes: a byte order mark is no part of a text, and nothing else
       CHECK(rest == text);
     }
   }
+  for (const std::string text : {"", "n", "\xef\xbb\xbe", "name ps\n"})
+    for (const std::string mark : {"", "\xef\xbb\xbf"}) {
+      int ends[2] = {};
+      REQUIRE(::pipe(ends) == 0);
+      REQUIRE(::write(ends[1], (mark + text).data(), mark.size() + text.size()) >= 0);
+      ::close(ends[1]);
+      std::ifstream in("/dev/fd/" + std::to_string(ends[0]));
+      skip_byte_order_mark(in);
+      CHECK(std::string(std::istreambuf_iterator<char>(in), {}) == text);
+      ::close(ends[0]);
+    }
   CHECK(is_utf16("\xff\xfen"));
   CHECK(is_utf16("\xfe\xff"));
   CHECK_FALSE(is_utf16("\xef\xbb\xbf"));

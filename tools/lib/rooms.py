@@ -9,7 +9,7 @@ MAY_INCLUDE = {
     "models/spec": {"models"},
     "models/net": {"models", "models/spec"},
     "models/solver": {"models", "models/spec", "models/net"},
-    "models/files": {"models", "models/spec", "models/net"},
+    "models/files": {"models", "models/spec", "models/net", "models/solver"},
     "models/device": {"models", "models/spec", "models/net", "models/solver"},
     "models/plan": {"models", "models/spec", "models/net", "models/solver", "models/device"},
     "data": {"models/*"},

@@ -213,10 +213,12 @@ TEST_CASE("snapshot: solver state comes back, one set of history per slot") {
   const test::temporary_folder folder;
   const auto n = small_net();
   solver_state state{42, 2, "w.caffemodel", {values_of(n), values_of(n)}, {1ull << 40, 7}};
+  for (auto& squares : state.history[1])
+    for (auto& v : squares) v *= v;
   state.history[1][0][0] = 5;
   const auto path = folder.path() / "s.solverstate";
   write_atomically(path, to_solverstate(n, state));
-  const auto back = read_solverstate(path, n, 2);
+  const auto back = read_solverstate(path, n, rule_kind::adam);
   CHECK(back.iteration == 42);
   CHECK(back.current_step == 2);
   CHECK(back.learned_net == "w.caffemodel");
@@ -228,16 +230,16 @@ TEST_CASE("snapshot: solver state comes back, one set of history per slot") {
   state.global_batch = 48;
   write_atomically(path, to_solverstate(n, state));
   CHECK(read_resume_point(path).global_batch == 48);
-  CHECK(read_solverstate(path, n, 2).global_batch == 48);
+  CHECK(read_solverstate(path, n, rule_kind::adam).global_batch == 48);
   auto of_caffe = to_solverstate(n, state);  // it says nothing of the data
   of_caffe.clear_poseidon();
   write_atomically(path, of_caffe);
   CHECK(read_resume_point(path).data.samples == 0);
-  CHECK(message_of([&] { (void)read_solverstate(path, n, 1); }) ==
+  CHECK(message_of([&] { (void)read_solverstate(path, n, rule_kind::sgd); }) ==
         path.string() +
             ": it has 6 history blobs, the net and its solver need 3 (1 for each of 3 parameters). "
             "It belongs to another net or another type of solver.");
-  CHECK(message_of([&] { (void)read_solverstate(path, small_net(4), 2); }) ==
+  CHECK(message_of([&] { (void)read_solverstate(path, small_net(4), rule_kind::adam); }) ==
         path.string() + ": history of parameter \"a/0\" has 3x4, the net needs 4x4.");
 }
 

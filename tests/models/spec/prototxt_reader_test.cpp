@@ -68,7 +68,7 @@ TEST_CASE("net_file: a field of a message around its own is a sign of a missing 
         "closing brace of layers { of line 1 missing?");
   // Comments, texts and lists with braces in them, `<` and tabs, up to the place of the mistake.
   CHECK(
-      refused("layer [ { name: \"}\" # }\n }, {\n\t convolution_param\t<\tnum_output: 4\n\tbottom: "
+      refused("layer [ { name: \"}\" # {\n }, {\n\t convolution_param\t<\tnum_output: 4\n\tbottom: "
               "\"x\" } ]") ==
       "a.prototxt:4: ConvolutionParameter has no field \"bottom\". LayerParameter has one: is the "
       "closing brace of convolution_param < of line 3 missing?");
