@@ -3,7 +3,9 @@
 #include "models/words.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cmath>
 #include <memory>
 
 namespace poseidon::app {
@@ -139,16 +141,64 @@ class help_text : public CLI::Formatter {
   }
 };
 
+/// `caffe train solver.prototxt` is no command of Caffe's either; what is meant is clear.
+std::string hint_for_file(const CLI::App& app, const std::string& word) {
+  if (!word.ends_with(".prototxt")) return {};
+  // A verb takes options of Caffe's other verbs, too, and has no use for them.
+  for (const bool required : {true, false})
+    for (const char* name : {"--solver", "--model"})
+      if (const auto* option = app.get_option_no_throw(name);
+          option != nullptr && option->count() == 0 && option->get_required() == required)
+        return std::string(" Did you mean ") + name + " " + word + "?";
+  return {};
+}
+
+/// What Caffe has programs for is a verb of these.
+std::string hint_for_tool(std::string word) {
+  const auto given = word;
+  std::replace(word.begin(), word.end(), '_', '-');
+  if (word.ends_with(".bin")) word.erase(word.size() - 4);
+  constexpr std::array<std::array<const char*, 2>, 9> tools{{
+      {"convert-imageset", "poseidon-data convert list"},
+      {"convert-mnist-data", "poseidon-data convert mnist"},
+      {"convert-cifar-data", "poseidon-data convert cifar10"},
+      {"compute-image-mean", "poseidon-data mean"},
+      {"extract-features", "poseidon-data extract"},
+      {"train-net", "poseidon-node train"},
+      {"finetune-net", "poseidon-node train --weights FILE"},
+      {"test-net", "poseidon-node test"},
+      {"net-speed-benchmark", "poseidon-node time"},
+  }};
+  for (const auto& [caffes, ours] : tools)
+    if (word == caffes) return std::string(" What Caffe's ") + given + " does, " + ours + " does.";
+  if (word.starts_with("upgrade-"))
+    return " Nothing has to be upgraded: nets, solvers and weights of Caffe's older formats are "
+           "read as they are.";
+  if (word.ends_with(".prototxt"))
+    return " To train a solver: poseidon-node train --solver " + given + ".";
+  return {};
+}
+
 std::string reason_of(const CLI::App& app, const CLI::ParseError& e) {
   const std::string text = e.what();
+  const auto extra = app.remaining(true);
   if (dynamic_cast<const CLI::ExtrasError*>(&e) != nullptr) {
-    const auto extra = app.remaining(true);
-    return "\"" + (extra.empty() ? text : extra.front()) + "\" belongs to no option.";
+    const auto word = extra.empty() ? text : extra.front();
+    return "\"" + word + "\" belongs to no option." + hint_for_file(app, word);
   }
-  return text + ".";
+  return text + "." + (extra.empty() ? std::string() : hint_for_file(app, extra.front()));
 }
 
 }  // namespace
+
+const CLI::Validator positive_number(
+    [](std::string& given) {
+      double value = 0;
+      const bool is_number = CLI::detail::lexical_cast(given, value);
+      const bool right = is_number && value > 0 && std::isfinite(value);
+      return right ? std::string() : given + " is no number above 0";
+    },
+    "POSITIVE", "");
 
 command_line::command_line(const std::string& description, const std::string& name)
     : CLI::App(description, name) {
@@ -187,10 +237,19 @@ std::vector<std::string> usual_words(const CLI::App& app, int argc, const char* 
   return words;
 }
 
+namespace {
+
+std::string hint_of_verb(const std::string& word, const std::vector<std::string>& verbs) {
+  const auto of_caffe = hint_for_tool(word);
+  return of_caffe.empty() ? did_you_mean(word, verbs) : of_caffe;
+}
+
+}  // namespace
+
 void refuse_verb(const std::string& program, const std::string& word,
                  const std::vector<std::string>& verbs) {
   throw spec_error(program + " " + word + ": there is no such verb. There are " +
-                   comma_list(verbs) + "." + did_you_mean(word, verbs) + see_help(program));
+                   comma_list(verbs) + "." + hint_of_verb(word, verbs) + see_help(program));
 }
 
 bool parsed(CLI::App& app, int argc, const char* const* argv) {

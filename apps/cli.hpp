@@ -15,6 +15,9 @@ class command_line : public CLI::App {
   command_line(const std::string& description, const std::string& name);
 };
 
+/// For an option's check(): says what is wrong with 0 and less in a few words; CLI11's own check prints the largest double.
+extern const CLI::Validator positive_number;
+
 /// The arguments as CLI11 reads them. Options may be written as Caffe's programs accept them (gflags): with one dash, with
 /// underscores, and a switch as --noshuffle or --shuffle=false.
 /// Errors   spec_error: an option or a verb that the program does not have, with the one that was probably meant.

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <exception>
 #include <execinfo.h>
+#include <poll.h>
 #include <stdexcept>
 #include <string>
 #include <unistd.h>
@@ -48,9 +49,16 @@ namespace poseidon::app {
   _exit(1);
 }
 
+/// Whether standard output is a pipe whose reader has seen enough, as `head` has: no error of this program.
+inline bool reader_has_gone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return ::poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 /// Errors   std::invalid_argument: something that was said on standard output has not arrived there.
 inline void require_output() {
-  if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+  const bool arrived = std::fflush(stdout) == 0 && std::ferror(stdout) == 0;
+  if (!arrived && !reader_has_gone())
     throw std::invalid_argument(
         "standard output: cannot write to it, so what was printed there is incomplete. Is its disk "
         "full?");

@@ -1,4 +1,4 @@
-// messages/frames.hpp
+// messages/frames.hpp. Long because all kinds of frames are described in one place.
 //
 // What leaves a process, as plain structs: the vocabulary of wire.capnp for the code that does not care
 // how it is encoded (codec.hpp does). A frame is one header plus raw payload bytes. Order: frames of one
@@ -259,7 +259,8 @@ struct goodbye {
   enum class cause : std::uint8_t {
     run = 0,       ///< all: the run cannot go on
     left_out = 1,  ///< the reader: the others go on without it, and it may join again
-    writer = 2     ///< the writer alone: it was left out. The reader has lost it, and may go on
+    writer = 2,    ///< the writer alone: it was left out. The reader has lost it, and may go on
+    refused = 3    ///< the reader, which is not let in, or asked for what the writer does not do
   };
   cause of = cause::run;
 };

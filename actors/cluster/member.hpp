@@ -104,7 +104,7 @@ class member {
   [[nodiscard]] const frames::member& newest() const { return newest_; }
   /// Refuses a node that knows the token, and tells both users why. Nobody else notices.
   void turn_away(const link_connection& c, const std::string& why,
-                 frames::goodbye::cause of = frames::goodbye::cause::run);
+                 frames::goodbye::cause of = frames::goodbye::cause::refused);
   /// Ends a connection that has served its purpose: its peer sees the end after what it has been told.
   void dismiss(const link_connection& c);
   [[nodiscard]] std::vector<link_connection> take_early() { return std::exchange(early_, {}); }

@@ -110,7 +110,8 @@ receiver_ended link_receiver::receive_all() {
             true};
   } catch (const stream_reader::ended&) {
     if (goodbye_ && between_frames_) {
-      return {shared_->peer() + " said goodbye" +
+      const bool refused = goodbye_->of == frames::goodbye::cause::refused;
+      return {shared_->peer() + (refused ? " refused this node" : " said goodbye") +
                   (goodbye_->reason.empty() ? "" : ": " + goodbye_->reason),
               goodbye_};
     }

@@ -12,6 +12,7 @@ constexpr std::chrono::minutes dial_patience{1};
 
 host_port node_network::listen(const host_port& at) {
   listener_ = std::make_shared<tcp_listener>(at);
+  bound_ = listener_->bound();
   return {at.host, listener_->port()};
 }
 

@@ -19,6 +19,8 @@ class node_network {
   /// Takes an address; nodes that dial it from now on wait. Returns  the address, with its real port.
   /// Errors   socket_error.
   virtual host_port listen(const host_port& at);
+  /// "10.0.0.7:7600": what listen() has bound; empty: nothing yet, or not known.
+  [[nodiscard]] virtual std::string bound() const { return bound_; }
   /// Lets in the nodes that wait at the address of listen().
   virtual handle<link_acceptor> accept(caf::actor_system& system, edge_book& book,
                                        handshake_options options, port<link_accepted> accepted,
@@ -33,6 +35,7 @@ class node_network {
 
  private:
   std::shared_ptr<tcp_listener> listener_;
+  std::string bound_;
 };
 
 }  // namespace poseidon

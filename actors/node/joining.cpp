@@ -135,6 +135,10 @@ void joining::enter(const frames::view& f) {
       std::to_string(view.members.size()) +
       (view.is_first() ? "" : ", from iteration " + std::to_string(value(f.first_clock)) + " on") +
       "; this node listens on " + core_.members.address());
+  if (const auto why =
+          why_unreachable(core_.members.address(), core_.setup.cluster.network->bound());
+      !why.empty())
+    core_.setup.display->warning(why);
   core_.members.dial_members(core_.here(), core_.setup.run->survive > 0 ? &lost_ : nullptr);
   for (const auto& c : core_.members.take_early())
     (void)core_.members.admit(c, false, core_.here());

@@ -49,10 +49,12 @@ void leading::gather() {
     newcomers_.tell_all();
     witnesses_.tell_all();
   }
-  setup.display->note("listening on " + address + "; " +
+  const auto bound = setup.cluster.network->bound();
+  setup.display->note("listening on " + address + numeric_note(address, bound) + "; " +
                       (is_alone() ? "others may join at any time"
                                   : "waiting for " + plural(setup.run->workers - 1,
                                                             setup.around ? "worker" : "node")));
+  if (const auto why = why_unreachable(address, bound); !why.empty()) setup.display->warning(why);
   const auto reach = address_for_others(address);
   const bool secret = !setup.cluster.token.empty(), tls = setup.cluster.tls != nullptr;
   setup.display->note(setup.around
@@ -74,8 +76,7 @@ std::optional<std::string> leading::objection_to(const link_identity& joiner) co
   if (core_.setup.choices.shares.what != share_option::kind::equal || joiner.replicas == 0 ||
       joiner.replicas == own)
     return std::nullopt;
-  return "it would split its batch over " + plural(joiner.replicas, "replica") +
-         ", the first node splits its own over " + std::to_string(own) +
+  return other_replicas(joiner.replicas, own) +
          ". Start it with as many in --devices, or the first node with --batch-share auto, with "
          "which a gradient counts by its samples";
 }

@@ -99,7 +99,7 @@ class local_run {
 
   node_setup& setup_;
   std::shared_ptr<compiled_run> compiled_;
-  std::shared_ptr<compiled_run> tried_;  // before build()
+  std::shared_ptr<compiled_run> tried_;    // before build()
   std::shared_ptr<opened_images> opened_;  // before build(): large data sets are opened once
   std::unique_ptr<training_graph> graph_;
   lasting_actors lasting_;                             // of graph_

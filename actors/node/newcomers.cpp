@@ -19,6 +19,11 @@ constexpr std::size_t most_waiting = 64;
 
 }  // namespace
 
+std::string other_replicas(std::uint32_t joiner, std::uint32_t run) {
+  return "it splits its batch over " + plural(joiner, "replica") +
+         " (its --devices), the run has " + std::to_string(run) + " on each node";
+}
+
 std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
   std::vector<std::uint8_t> out;
   for (const auto r : routes) out.push_back(static_cast<std::uint8_t>(r));
@@ -117,13 +122,14 @@ std::optional<frames::member> newcomers::ready(const frames::join_ready& f, seat
   const auto& run = core_.run.compiled();
   std::string why;
   if (core_.setup.run->shares.empty() && f.replicas != run.replicas)
-    why = "it splits its batch over " + plural(f.replicas, "replica") + ", the other nodes over " +
-          std::to_string(run.replicas) + ". Start it with as many in --devices";
+    why = other_replicas(f.replicas, run.replicas) +
+          ", and the run has begun with equal shares. Start it with as many in --devices";
   else if (f.replicas > run.whole_batch)
     why = "it has " + plural(f.replicas, "replica") + ", and a batch has " +
           std::to_string(run.whole_batch) + " samples";
   if (!why.empty()) {
-    core_.as_node.tell<close_link>(core_.members.links().at(from), {why});
+    core_.as_node.tell<close_link>(core_.members.links().at(from),
+                                   {why, frames::goodbye::cause::refused});
     return std::nullopt;
   }
   found->second.replicas = f.replicas;

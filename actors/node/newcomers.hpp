@@ -16,6 +16,9 @@
 
 namespace poseidon {
 
+/// Why a node that joins cannot: of whom, and of the run.
+[[nodiscard]] std::string other_replicas(std::uint32_t joiner, std::uint32_t run);
+
 class newcomers {
  public:
   explicit newcomers(node_core& core) : core_(core) {}

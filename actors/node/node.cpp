@@ -257,8 +257,8 @@ void node::watch_progress() {
 
 void node::on(const look_at_progress&) {
   if (core_.phase == run_phase::ended) return;
-  if (auto why = progress_.look(std::chrono::steady_clock::now())) {
-    const auto paused = agreement_.why_paused();
+  const auto paused = agreement_.why_paused();
+  if (auto why = progress_.look(std::chrono::steady_clock::now(), !paused.empty())) {
     paused.empty() ? fail(std::move(*why), 3)
                    : give_up_waiting(paused, "It has waited for --progress-limit", false);
   }

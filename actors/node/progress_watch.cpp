@@ -47,14 +47,15 @@ std::optional<std::chrono::milliseconds> progress_watch::interval() const {
                                              std::chrono::seconds{5});
 }
 
-std::optional<std::string> progress_watch::look(clock::time_point now) {
+std::optional<std::string> progress_watch::look(clock::time_point now, bool paused) {
   // While nodes gather, the others may come as late as they like.
   const bool waits_for_users =
       core_.phase == run_phase::starting || core_.phase == run_phase::gathering;
   const auto done = handled_by_training(*core_.setup.edges);
   // Who is done waits for the others for as long as these train, unless its user wants the end.
   const bool waits_for_others = core_.done && !hurried_;
-  if (waits_for_users || core_.has_ended() || waits_for_others || !since_ || done != done_) {
+  const bool works = done != done_ && !paused;
+  if (waits_for_users || core_.has_ended() || waits_for_others || !since_ || works) {
     done_ = done;
     since_ = now;
     return std::nullopt;

@@ -24,8 +24,9 @@ class progress_watch {
   [[nodiscard]] std::optional<std::chrono::milliseconds> interval() const;
   /// The user has asked for the end.
   void hurry() { hurried_ = true; }
+  /// `paused`: this node waits for members that it does not hear. Then what its actors do is no progress.
   /// Why the run is given up, with since when each peer has sent no values; empty: it gets on, or is to wait.
-  [[nodiscard]] std::optional<std::string> look(clock::time_point now);
+  [[nodiscard]] std::optional<std::string> look(clock::time_point now, bool paused);
 
  private:
   [[nodiscard]] std::chrono::milliseconds limit() const;

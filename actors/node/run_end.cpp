@@ -143,6 +143,8 @@ bool run_end::interrupted(int signal) {
     return false;
   }
   if (!core_.trains()) {
+    core_.setup.display->warning("ended before training began: this node got " +
+                                 signal_name(signal));
     goodbye_ = {why};  // the others wait for this node: they hear why it goes
     return true;
   }
@@ -214,7 +216,9 @@ bool run_end::lost(const link_lost& m) {
     return view.had(m.peer) && !gave_all &&
            fail(m.why + ", while it was leaving: its part of the solver state may be lost", 3);
   }
-  if (!m.on_purpose || m.reason) return fail(m.why, 3);
+  // Whoever is not let in was started with something wrong, or at the wrong place.
+  const bool refused = m.of == frames::goodbye::cause::refused && !core_.trains();
+  if (!m.on_purpose || m.reason) return fail(m.why, refused ? 2 : 3);
   if (!core_.done)
     return fail(
         m.why + " before the end of the run, without a reason. Its own last lines may say more.",

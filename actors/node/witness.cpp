@@ -125,7 +125,7 @@ void witness::lost_before_it_votes(const link_lost& m) {
   const bool has_seat = view().seat != no_seat;
   if (at_.empty()) {
     if (has_seat && m.peer != view().leader()) return;  // it may have left
-    if (m.reason) return end(3, m.why);
+    if (m.reason) return end(m.of == frames::goodbye::cause::refused ? 2 : 3, m.why);
     return join_again("the leader is gone", m.peer);
   }
   if (members_.links().empty()) tell_self(join_later{}, before_it_dials_again);

@@ -3,6 +3,7 @@
 #include "models/spec/spec_file.hpp"
 
 #include <charconv>
+#include <cmath>
 #include <sstream>
 
 namespace poseidon::app {
@@ -25,6 +26,15 @@ void read_extents(const std::string& text, picture_request& to) {
     throw spec_error("--resize " + text + ": expected 256, or HEIGHTxWIDTH as in 240x320.");
 }
 
+/// Errors   spec_error: a file that the user has named is wrong.
+auto mean_of_option(const std::string& path) {
+  try {
+    return read_mean(path);
+  } catch (const std::runtime_error& e) {
+    throw spec_error("--mean " + std::string(e.what()));
+  }
+}
+
 }  // namespace
 
 void add_preparation_options(CLI::App& app, picture_words& words) {
@@ -45,15 +55,18 @@ void add_preparation_options(CLI::App& app, picture_words& words) {
 picture_request picture_request_of(const picture_words& words) {
   picture_request r;
   r.scale = words.scale;
+  if (!std::isfinite(r.scale))
+    throw spec_error("--scale " + std::to_string(words.scale) +
+                     ": expected a finite number, as in 0.00390625.");
   if (!words.mean.empty() && !words.mean_values.empty())
     throw spec_error("--mean and --mean-value exclude each other.");
   if (!words.resize.empty()) read_extents(words.resize, r);
   std::stringstream values(words.mean_values);
   for (std::string one; std::getline(values, one, ',');)
-    if (!read_number(one, r.mean_values.emplace_back()))
+    if (!read_number(one, r.mean_values.emplace_back()) || !std::isfinite(r.mean_values.back()))
       throw spec_error("--mean-value " + words.mean_values +
                        ": expected numbers with commas between them.");
-  if (!words.mean.empty()) r.mean = read_mean(words.mean);
+  if (!words.mean.empty()) r.mean = mean_of_option(words.mean);
   return r;
 }
 

@@ -1,6 +1,7 @@
 // apps/data/extract_verb.cpp - poseidon-data extract: Caffe's extract_features, on one machine or in parts on several.
 #include "apps/bare/feature_run.hpp"
 #include "apps/bare/picture_options.hpp"
+#include "apps/cli.hpp"
 #include "apps/data/feature_writer.hpp"
 #include "apps/data/progress.hpp"
 #include "apps/data/verbs.hpp"
@@ -169,7 +170,7 @@ verb add_extract(CLI::App& app) {
       ->add_option("--batches", w->batches,
                    "so many batches, beyond the end of the data from their beginning again; "
                    "without it each record once")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number)
       ->default_str("");
   command->add_option("--part", w->part,
                       "K/N: the K-th of N even shares, from 0 on; written to OUT_K, see merge");

@@ -1,5 +1,6 @@
 // apps/data/parts_verbs.cpp - poseidon-data partition and merge: cuts data into parts for nodes, and joins parts.
 #include "actors/run/opening_task.hpp"
+#include "apps/cli.hpp"
 #include "apps/data/feature_writer.hpp"
 #include "apps/data/progress.hpp"
 #include "apps/data/verbs.hpp"
@@ -96,7 +97,7 @@ verb add_partition(CLI::App& app) {
       ->add_option("--block", w->block,
                    "Records that stay together. With the net's batch_size (times iter_size), nodes "
                    "read with --own-data what they would read of the whole")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   partition->add_flag("--force", w->force, "Replace parts that are there already");
   partition->footer(
       "Examples\n"

@@ -3,6 +3,7 @@
 // Verbs that ask one node for something:
 //   poseidon-node leave   it leaves its run, which goes on without it
 //   poseidon-node go-on   a node that is paused, because it does not hear enough others, goes on without these
+#include "actors/links/farewell.hpp"
 #include "apps/cli.hpp"
 #include "apps/node/looking.hpp"
 #include "apps/node/verbs.hpp"
@@ -13,6 +14,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cerrno>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -30,7 +32,46 @@ struct question {
   const char* at;      ///< what the option's address is
   const char* event;   ///< of --json
   const char* answer;  ///< "worker 1 at ... " and this
+  const char* refuses;
 };
+
+/// Errors   spec_error: nobody is there, it is no node, or it refuses this program. In words for whoever gives an address and a token,
+/// not for a node that joins.
+link_connection reached(const question& q, const std::string& at,
+                        const handshake_options& options) {
+  const auto verb = std::string(q.verb) + ": ";
+  const std::string addresses =
+      " poseidon-node members says the addresses of all nodes; a node's own lines say \"listening "
+      "on ...\" or \"this node listens on ...\".";
+  const std::string token =
+      " --token-file names the file whose first line is the cluster's secret.";
+  try {
+    return dial(parse_host_port(at), options, std::chrono::milliseconds{0});
+  } catch (const socket_error& e) {
+    if (e.error == ECONNREFUSED)
+      throw spec_error(verb + "no node listens at " + at + " (connection refused)." + addresses);
+    throw spec_error(verb + "no node at " + at + ": " + e.what() + addresses);
+  } catch (const handshake_error& e) {
+    switch (e.why) {
+      case refusal::wrong_token:
+        throw spec_error(verb + "the node at " + at + " has another token." + token);
+      case refusal::token_missing:
+        throw spec_error(verb +
+                         (options.token.empty() ? "the node at " + at + " wants a token."
+                                                : "the node at " + at + " has no token.") +
+                         token);
+      case refusal::not_poseidon:
+      case refusal::closed:
+      case refusal::silent:
+        throw spec_error(verb + "what listens at " + at +
+                         " is no node of a run. --at wants the address where a node accepts other "
+                         "nodes, not that of its page." +
+                         addresses + " (" + e.what() + ")");
+      default:
+        throw spec_error(verb + e.what());
+    }
+  }
+}
 
 int ask(const question& q, int argc, char** argv) {
   command_line app(q.description, q.verb);
@@ -42,7 +83,7 @@ int ask(const question& q, int argc, char** argv) {
   add_tls_options(app, tls);
   app.footer(
       "poseidon-node members says the addresses of all nodes. Exit codes: 0 it has been "
-      "asked, 2 it cannot be reached or wrong use.");
+      "asked, 2 it cannot be reached, or refuses, or wrong use.");
   output_words words;
   app.add_flag("--json", words.json, "an object for programs instead of text for people");
   if (!parsed(app, argc, argv)) return 0;
@@ -52,17 +93,17 @@ int ask(const question& q, int argc, char** argv) {
   reporter out(words);
   out.until_end(
       [&] {
-        const auto node = dial(parse_host_port(at), options, patience);
+        const auto node = reached(q, at, options);
         const auto* const kind =
             node.peer.wants == link_identity::purpose::witness ? "witness" : "worker";
         const auto who = kind + (" " + std::to_string(value(node.peer.seat))) + " at " + at;
+        // The node says why it does not, and closes the connection when it has read who asks.
+        if (const auto said = hear_farewell(node, patience); said && !said->reason.empty())
+          throw spec_error(std::string(q.verb) + ": " + who + " " + q.refuses + ": " +
+                           said->reason);
         out.result(who + " " + q.answer);
         if (words.json)
           out.event(json_event(q.event).count(kind, value(node.peer.seat)).text("at", at));
-        // The node closes the connection when it has read who asks.
-        std::byte last[1];
-        iovec into{last, sizeof last};
-        (void)node.socket->read_some(std::span(&into, 1), patience);
       },
       exit_code_of);
   return 0;
@@ -75,7 +116,7 @@ int leave_verb(int argc, char** argv) {
               "Asks a node to leave: it trains up to an iteration that all nodes agree on, gives "
               "its solver state to the others, and ends with exit code 0. They go on without it.",
               "HOST:PORT where the node that is to leave accepts other nodes", "leave",
-              "has been asked to leave; its own lines say when it has left"},
+              "has been asked to leave; its own lines say when it has left", "does not leave"},
              argc, argv);
 }
 
@@ -86,7 +127,7 @@ int go_on_verb(int argc, char** argv) {
               "Where they do train on, there are two runs from then on, which write snapshots of "
               "the same names.",
               "HOST:PORT where the paused node accepts other nodes", "go_on",
-              "has been told that the members it does not hear have ended"},
+              "has been told that the members it does not hear have ended", "does not go on"},
              argc, argv);
 }
 

@@ -3,6 +3,7 @@
 #include "actors/run/train_net.hpp"
 #include "apps/cli.hpp"
 #include "apps/node/check_report.hpp"
+#include "apps/node/label_check.hpp"
 #include "apps/node/run_setup.hpp"
 #include "apps/node/start_checks.hpp"
 #include "apps/node/verbs.hpp"
@@ -147,6 +148,8 @@ void start_check::look_at_nets(const run_definition& run) {
   warn(c->warnings);
   attempt([&] { read_first_samples(c->train); });
   for (const auto& test : c->tests) attempt([&] { read_first_samples(test); });
+  attempt([&] { check_labels(c->train); });
+  for (const auto& test : c->tests) attempt([&] { check_labels(test); });
   look_at_weights(run, *c);
   attempt([&] { figures = figures_of(run, *c, taken); });
   if (figures) warn(warn_of_tests(*figures));

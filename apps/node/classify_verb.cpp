@@ -36,6 +36,9 @@ struct classify_words {
 std::vector<std::string> read_labels(const std::string& path) {
   std::vector<std::string> labels;
   if (path.empty()) return labels;
+  if (std::filesystem::is_directory(path))
+    throw spec_error("--labels " + path +
+                     ": this is a folder. Name a text file with a line for each class.");
   std::ifstream file(path);
   if (!file) throw spec_error("--labels " + path + ": there is no such file.");
   skip_byte_order_mark(file);
@@ -44,6 +47,8 @@ std::vector<std::string> read_labels(const std::string& path) {
     labels.push_back(line);
   }
   while (!labels.empty() && labels.back().empty()) labels.pop_back();
+  if (labels.empty())
+    throw spec_error("--labels " + path + ": there is no label in it. Give a line for each class.");
   return labels;
 }
 
@@ -183,7 +188,7 @@ int classify_verb(int argc, char** argv) {
                "one crop from the centre instead of the mean of ten (corners and centre, and their "
                "mirror images)");
   app.add_option("--top", w.top, "how many classes of each picture are shown")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app.add_option("--blob", w.blob, "blob with a value for each class")
       ->default_str("the net's output");
   app.add_option("--threads", w.threads, "batches at a time")

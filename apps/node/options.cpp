@@ -25,6 +25,9 @@ constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
   classify      the most probable classes of pictures
   device-query  what this machine offers to --devices
   status        how far a run is, and how its nodes are
+  members       which nodes take part in a run, where they are, and which one leads
+  leave         asks a node to leave its run, which goes on without it
+  go-on         tells a paused node that those it does not hear have ended
 
 Examples
   one machine
@@ -195,23 +198,23 @@ void add_view_options(CLI::App& app, node_options& o, option_words& words) {
 
 void add_link_options(CLI::App& app, node_options& o) {
   app.add_option("--link-mbit", o.link_mbit_s, "limits each link to this number of Mbit/s")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number)
       ->default_str("no limit");
   app.add_option("--bandwidth-budget", o.budget_mbit_s,
                  "sends at most this number of Mbit/s of gradients and parameters to each other "
                  "node; with --staleness the values that change most go first")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number)
       ->default_str("no limit");
   app.add_option("--link-rate", o.link_rate_mbit_s,
                  "Mbit/s that a node can send, for --routes auto")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number)
       ->default_str("measured when all nodes have joined; 1000 for --explain-routes");
 }
 
 void add_replay_options(CLI::App& app, node_options& o) {
   app.add_option("--time-scale", o.time_scale,
                  "with --devices replay: factor by which each layer takes longer than recorded")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app.add_option("--byte-scale", o.byte_scale,
                  "with --devices replay: keeps this share of each learned blob's values, for links "
                  "that are slower by the same factor")
@@ -314,6 +317,10 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   check(o);
   o.tls = tls_of_links(words.tls);
   o.command = command_again(app, argc, argv);
+  for (auto line : {web::warn_of_readers("--token-file", o.token_file),
+                    web::warn_of_readers("--web-token-file", words.web_token_file),
+                    web::warn_of_readers("--tls-key", words.tls.key)})
+    if (!line.empty()) o.warnings.push_back(std::move(line));
   const auto idle = without_effect(o, app);
   o.warnings.insert(o.warnings.end(), idle.begin(), idle.end());
   return o;

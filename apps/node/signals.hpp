@@ -7,6 +7,18 @@
 
 namespace poseidon::app {
 
+/// Until there is a signal_thread, SIGINT and SIGTERM end the process with a word: nothing has begun yet.
+inline void end_early_with_a_word() {
+  for (const int s : {SIGINT, SIGTERM}) {
+    const auto say = [](int signal) {
+      constexpr char text[] = "ended by a signal before the run began\n";
+      [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, sizeof text - 1);
+      _exit(128 + signal);
+    };
+    if (std::signal(s, say) == SIG_IGN) std::signal(s, SIG_IGN);  // as nohup and shells want it
+  }
+}
+
 /// Waits for signals in its own thread and reports them; the second one that is to end the run ends the process immediately.
 /// Construct it before any other thread, because threads inherit the signal mask.
 class signal_thread {

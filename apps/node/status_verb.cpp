@@ -26,6 +26,15 @@ struct question {
   const char* field;
 };
 
+/// Errors   spec_error: no page answers there.
+std::string answer_of(const web::page_address& from, const char* target, const char* verb) {
+  try {
+    return web::fetch(from, target);
+  } catch (const std::runtime_error& e) {
+    throw spec_error(std::string("poseidon-node ") + verb + ": " + e.what());
+  }
+}
+
 int ask(int argc, char** argv, const question& q) {
   command_line app(q.description, std::string("poseidon-node ") + q.name);
   std::string at = default_page;
@@ -36,7 +45,7 @@ int ask(int argc, char** argv, const question& q) {
   tls_files tls;
   add_tls_reader_options(app, tls);
   app.footer(
-      "Only the leader knows of all others. Exit codes: 0 it answers, 1 it does not, 2 wrong "
+      "Only the leader knows of all others. Exit codes: 0 it answers, 2 it does not, or wrong "
       "use.");
   output_words words;
   app.add_flag("--json", words.json, "an object for programs instead of text for people");
@@ -48,7 +57,7 @@ int ask(int argc, char** argv, const question& q) {
   reporter out(words);
   out.until_end(
       [&] {
-        auto said = web::fetch(from, words.json ? q.json : q.text);
+        auto said = answer_of(from, words.json ? q.json : q.text, q.name);
         while (said.ends_with('\n')) said.pop_back();
         out.result(said);
         if (words.json) out.event(json_event(q.event).json(q.field, {said}));

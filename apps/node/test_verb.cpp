@@ -112,7 +112,7 @@ int test_verb(int argc, char** argv) {
       "--weights lenet_iter_10000.caffemodel --iterations 100");
   app.add_option("--model", o.model, "net prototxt")->required();
   app.add_option("--weights", o.weights, ".caffemodel, copied by layer name")->required();
-  app.add_option("--iterations", iterations, "batches")->check(CLI::PositiveNumber);
+  app.add_option("--iterations", iterations, "batches")->check(positive_number);
   add_device_options(app, devices);
   app.add_option("--data-root", o.data_root, "folder from which relative data sources start");
   app.add_option("--level", o.level, "for the net's include and exclude rules");

@@ -48,7 +48,7 @@ bool read(time_options& o, int argc, char** argv) {
   app.add_option("--model", o.model.model, "net prototxt")->required();
   app.add_option("--weights", o.model.weights, ".caffemodel; without it, the net's fillers");
   app.add_option("--iterations", o.iterations, "passes to measure, after three to warm up")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app.add_option("--phase", o.phase, "TRAIN (with backward and update) or TEST (forward alone)")
       ->check(CLI::IsMember({"TRAIN", "TEST"}));
   app.add_option("--synthetic", synthetic,
@@ -64,7 +64,7 @@ bool read(time_options& o, int argc, char** argv) {
   app.add_option("--images-s", o.images_per_s,
                  "with --profile-out: measures nothing, but spreads this throughput of a whole "
                  "device over the layers by their flops")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number);
   app.add_option("--profile-note", o.profile_note,
                  "with --profile-out: what the file says about where its times come from");
   add_output_options(app, o.words);

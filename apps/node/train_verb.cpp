@@ -10,7 +10,9 @@
 #include "apps/web/live_site.hpp"
 #include "messages/wire/handshake.hpp"
 #include "models/files/newest_state.hpp"
+#include "models/words.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -34,6 +36,17 @@ std::string take_newest_state(const std::optional<run_definition>& run, node_opt
              : "no state to resume from begins with " + prefix + "_iter_: training begins anew";
 }
 
+/// Why a run that is resumed trains nothing; empty: it does.
+std::string nothing_left(const node_setup& setup, const node_options& o) {
+  if (!setup.run || o.snapshot.empty()) return "";
+  const auto done = setup.run->first_clock;
+  const auto all = static_cast<std::uint64_t>(std::max(0, setup.run->solver.spec.max_iter()));
+  if (done < all) return "";
+  return o.snapshot.string() + " has trained " + plural(done, "iteration") +
+         " already, and the solver's max_iter is " + std::to_string(all) +
+         ": nothing is left to train. Raise max_iter to go on.";
+}
+
 /// Everything that is known about the run before it begins, to the user and to the node.
 node_setup started(node_options o, shown_run& shown) {
   std::optional<run_definition> run;
@@ -52,6 +65,7 @@ node_setup started(node_options o, shown_run& shown) {
   for (const auto& line : {resumed, losses})
     if (!line.empty()) setup.display->note(line);
   for (const auto& line : o.warnings) setup.display->warning(line);
+  if (const auto line = nothing_left(setup, o); !line.empty()) setup.display->warning(line);
   return setup;
 }
 
@@ -117,6 +131,7 @@ node_result train_and_come_back(const node_options& given, shown_run& shown,
 }  // namespace
 
 int train_verb(int argc, char** argv) {
+  end_early_with_a_word();
   const auto options = parse_options(argc, argv);
   if (!options) return 0;  // --help, --version
   if (!options->explain_routes.empty()) return explain_routes(*options);

@@ -35,8 +35,10 @@ bool read_more(tcp_socket& s, std::string& all, std::chrono::milliseconds limit,
 }
 
 std::runtime_error does_not_answer(const std::string& name) {
-  return std::runtime_error(name +
-                            " does not answer. Is it the address of a page (poseidon-node --web)?");
+  return std::runtime_error(
+      name +
+      " does not answer. Is it the address of a page (poseidon-node --web), and not that of "
+      "--listen?");
 }
 
 bool stopped(const wake_up* stop) {
@@ -89,8 +91,10 @@ response head_only(std::string_view head, const std::string& name) {
   constexpr std::size_t status_at = 9;
   if (!head.starts_with("HTTP/1.1 ") || head.size() < status_at + 3 ||
       !std::all_of(head.begin() + status_at, head.begin() + status_at + 3, digit))
-    throw std::runtime_error(name +
-                             " is no page of a node: it answers with something else than HTTP.");
+    throw std::runtime_error(
+        name +
+        " is no page of a node: it answers with something else than HTTP. A node's page is "
+        "where its line \"page at ...\" says, not at its --listen.");
   response r;
   r.status = 100 * (head[9] - '0') + 10 * (head[10] - '0') + (head[11] - '0');
   r.type = header(head, "Content-Type");

@@ -33,6 +33,7 @@ struct connection {
   bool keep_alive = false;  // after `later`
   clock::time_point since;  // when the last request began or the last byte was read
   bool closing = false;     // when out is written
+  bool refused = false;     // as one too many
   bool over = false;
   [[nodiscard]] int descriptor() const { return socket->descriptor(); }
   [[nodiscard]] std::size_t waiting() const { return out.size() - written; }
@@ -129,21 +130,29 @@ class server::loop {
       return;  // out of descriptors, for example: the next turn tries again, the others are served meanwhile
     }
     if (!s) return;
-    // A flood of connections is not even told so.
-    if (connections_.size() >= 2 * options_.most_connections) return;
     if (options_.tls) s->use_tls(*options_.tls, tls_side::serves_pages);
     auto& c = connections_.emplace_back(std::move(s), clock::now());
     const auto from = c.address();
-    const auto of_address = std::count_if(connections_.begin(), connections_.end(),
-                                          [&](const auto& x) { return x.address() == from; });
-    if (connections_.size() > options_.most_connections)
+    // Those that are refused only wait for their clients to close: they keep nobody else out.
+    const auto served = std::count_if(connections_.begin(), connections_.end(),
+                                      [](const auto& x) { return !x.refused && !x.over; });
+    const auto of_address =
+        std::count_if(connections_.begin(), connections_.end(),
+                      [&](const auto& x) { return !x.refused && !x.over && x.address() == from; });
+    if (static_cast<std::size_t>(served) > options_.most_connections)
       refuse(c, "too many connections; close a tab\n");
     else if (static_cast<std::size_t>(of_address) > options_.most_per_address)
       refuse(c, "too many connections from " + from + ", at most " +
                     std::to_string(options_.most_per_address) + " are allowed; close a tab\n");
   }
 
+  /// Of a flood of connections the oldest are not even read from any more.
   void refuse(connection& c, const std::string& why) {
+    const auto waits = [](const auto& x) { return x.refused && !x.over; };
+    const auto waiting = std::count_if(connections_.begin(), connections_.end(), waits);
+    if (static_cast<std::size_t>(waiting) >= options_.most_connections)
+      std::find_if(connections_.begin(), connections_.end(), waits)->over = true;
+    c.refused = true;
     answer(c, {503, "text/plain; charset=utf-8", why, ""}, false);
   }
 

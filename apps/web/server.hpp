@@ -3,7 +3,8 @@
 // Serves a site to a few browsers: one thread, one poll(2) loop, nothing shared with the actor system, so that it also
 // answers when the actor system is stuck. No client can keep another one from being answered:
 //
-//   connections  at most `most_connections`, and from one address `most_per_address`; one more is told 503 and closed
+//   connections  at most `most_connections`, and from one address `most_per_address`; one more is told 503 and closed, and does
+//                not count
 //   TLS          its handshake runs in the loop, too, as bytes come; clients of http are told to use https
 //   requests     a head of at most 8 KiB, within `patience`; an idle connection is closed after `patience`. In each turn of
 //                the loop, each connection is read once, and has one request answered

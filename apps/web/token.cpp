@@ -8,6 +8,7 @@
 #include <chrono>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace poseidon::web {
@@ -99,6 +100,15 @@ std::string read_token(const std::string& option, const std::filesystem::path& f
     throw refuse("its first line has more than " + std::to_string(most_token_bytes) +
                  " bytes, and a token has 64");
   return token;
+}
+
+std::string warn_of_readers(const std::string& option, const std::filesystem::path& file) {
+  struct stat s {};
+  if (file.empty() || ::stat(file.c_str(), &s) != 0 || !S_ISREG(s.st_mode)) return {};
+  if ((s.st_mode & S_IROTH) == 0) return {};
+  return option + " " + file.string() +
+         ": every user of this machine can read this secret. chmod 600 " + file.string() +
+         " keeps it to its owner.";
 }
 
 bool token_gate::knows(const request& r) const {

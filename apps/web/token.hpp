@@ -12,6 +12,10 @@ namespace poseidon::web {
 /// Errors   spec_error naming both.
 [[nodiscard]] std::string read_token(const std::string& option, const std::filesystem::path& file);
 
+/// A warning where every user of this machine may read the file of a secret, which `option` names; empty: not so.
+[[nodiscard]] std::string warn_of_readers(const std::string& option,
+                                          const std::filesystem::path& file);
+
 /// Admits requests with the token: as ?token=T once, which a cookie then keeps, or as "Authorization: Bearer T".
 class token_gate {
  public:

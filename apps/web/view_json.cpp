@@ -3,6 +3,7 @@
 #include "actors/core/trace_json.hpp"
 #include "actors/telemetry/living_graph.hpp"
 #include "apps/web/diagnosis.hpp"
+#include "apps/web/lag.hpp"
 #include "apps/web/link_traffic.hpp"
 #include "data/batch_shares.hpp"
 #include "models/json.hpp"
@@ -102,7 +103,7 @@ json_object member_json(const state& s, std::uint32_t id, const worker_view& w, 
     out.put("share",
             describe_share(s.facts->shares[s.facts->worker_of(id)], s.facts->images_per_clock));
   if (w.contact.heard_ns != 0) {
-    out.put("clock", w.pace.clock).put("lag", lag_of(s.workers, id, now));
+    out.put("clock", w.pace.clock).put("lag", shown_lag(s, id, now));
     out.put("age_ms", (now - w.contact.heard_ns) / 1000000);
     out.put("stuck_ms", (now - w.pace.clock_since_ns) / 1000000);
   }

@@ -459,7 +459,7 @@ frame_header read(wire::Frame::Reader frame) {
       return read(frame.getNetTimed());
     case wire::Frame::GOODBYE: {
       const auto r = frame.getGoodbye();
-      at_most("goodbye", "cause", r.getCause(), 2);
+      at_most("goodbye", "cause", r.getCause(), 3);
       return frames::goodbye{text("goodbye", "reason", r.getReason()),
                              frames::goodbye::cause{r.getCause()}};
     }

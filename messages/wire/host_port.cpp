@@ -41,6 +41,22 @@ bool is_loopback(const host_port& a) {
   return a.host == "::1" || a.host == "localhost";
 }
 
+std::string numeric_note(const std::string& listens, const std::string& bound) {
+  if (bound.empty() || is_any_address(parse_host_port(listens))) return {};
+  const auto numeric = parse_host_port(bound).host;
+  return numeric == parse_host_port(listens).host ? std::string() : " (" + numeric + ")";
+}
+
+std::string why_unreachable(const std::string& listens, const std::string& bound) {
+  if (bound.empty()) return {};
+  const auto at = parse_host_port(listens), there = parse_host_port(bound);
+  if (is_any_address(at) || is_loopback(at) || !is_loopback(there)) return {};
+  return "--listen " + listens + ": on this machine the name " + at.host + " means " + there.host +
+         ", so no other machine can reach this node. /etc/hosts says so, as Debian writes it for a "
+         "machine's own name. Listen on 0.0.0.0:" +
+         std::to_string(at.port) + ", or on the machine's address in its network";
+}
+
 bool is_any_address(const host_port& a) {
   return a.host.empty() || a.host == "*" || a.host == "0.0.0.0" || a.host == "::";
 }

@@ -332,6 +332,7 @@ tcp_listener::tcp_listener(const host_port& at) {
       ::getsockname(s.fd, reinterpret_cast<sockaddr*>(&name), &size);
       port_ = family == AF_INET6 ? ntohs(reinterpret_cast<sockaddr_in6&>(name).sin6_port)
                                  : ntohs(reinterpret_cast<sockaddr_in&>(name).sin_port);
+      bound_ = numeric(reinterpret_cast<sockaddr*>(&name), size);
       fd_ = s.release();
       return;
     }

@@ -141,6 +141,8 @@ class tcp_listener {
   tcp_listener& operator=(const tcp_listener&) = delete;
 
   [[nodiscard]] std::uint16_t port() const { return port_; }
+  /// "10.0.0.7:7600", as the system has bound it.
+  [[nodiscard]] const std::string& bound() const { return bound_; }
   /// For poll(): readable when accept() will not wait.
   [[nodiscard]] int to_poll() const { return fd_; }
   /// The next connection, or nothing after `limit` or wake(). Errors   socket_error (say,
@@ -153,6 +155,7 @@ class tcp_listener {
   int fd_ = -1;
   wake_up wake_;
   std::uint16_t port_ = 0;
+  std::string bound_;
 };
 
 }  // namespace poseidon

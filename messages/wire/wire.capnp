@@ -400,7 +400,8 @@ struct StopAfter {
 # To each peer, before closing on purpose, so that the end of the connection is no failure.
 struct Goodbye {
   reason @0 :Text;            # empty: done as planned
-  cause @1 :UInt8;            # 0 the run cannot go on, 1 the others go on without the reader, 2 without the writer
+  cause @1 :UInt8;            # 0 the run cannot go on, 1 the others go on without the reader, 2 without the writer,
+                              # 3 the reader is refused
 }
 
 # The first node to each other one, every second while it shows the run (--web): send a report each interval. A node

@@ -5,10 +5,13 @@
 #include <caf/actor_system_config.hpp>
 #include <doctest/doctest.h>
 
+#include <arpa/inet.h>
 #include <atomic>
 #include <condition_variable>
+#include <fcntl.h>
 #include <future>
 #include <mutex>
+#include <sys/socket.h>
 
 using namespace poseidon;
 using namespace poseidon::web;
@@ -221,6 +224,34 @@ TEST_CASE("server: one address cannot take all connections") {
   CHECK(answers(got, 503));
   CHECK(got.find("too many connections from 127.0.0.1, at most 2 are allowed") !=
         std::string::npos);
+}
+
+TEST_CASE("server: an address that holds hundreds of connections keeps no other address out") {
+  auto o = quick();
+  o.most_connections = 6;
+  o.most_per_address = 3;
+  server s(o, std::make_shared<small_site>());
+  const auto from = [&](const char* address) {
+    const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in here{}, there{};
+    here.sin_family = there.sin_family = AF_INET;
+    ::inet_pton(AF_INET, address, &here.sin_addr);
+    ::inet_pton(AF_INET, "127.0.0.1", &there.sin_addr);
+    there.sin_port = htons(s.address().port);
+    REQUIRE(::bind(fd, reinterpret_cast<sockaddr*>(&here), sizeof here) == 0);
+    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&there), sizeof there) == 0);
+    ::fcntl(fd, F_SETFL, O_NONBLOCK);
+    return std::make_shared<tcp_socket>(fd, "the page");
+  };
+  std::vector<std::shared_ptr<tcp_socket>> idle;
+  for (int i = 0; i < 200; ++i) idle.push_back(from("127.0.0.2"));
+  // It stands behind all of them.
+  const std::string request = "GET /x HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+  for (int i = 0; i < 3; ++i) {
+    const auto reader = from("127.0.0.3");
+    reader->write(std::as_bytes(std::span(request)));
+    CHECK(answers(read_until(*reader), 200));
+  }
 }
 
 TEST_CASE("server: who asks for much at once has one answer in each turn, and others theirs") {

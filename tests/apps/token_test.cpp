@@ -10,6 +10,22 @@
 
 using namespace poseidon;
 
+TEST_CASE(
+    "warn_of_readers: a secret that every user of the machine can read is said, with what to do") {
+  const test::temporary_folder in;
+  const auto path = in.path() / "token";
+  std::ofstream(path) << "secret\n";
+  for (const ::mode_t mode : {0600, 0640, 0400, 0644, 0604, 0666}) {
+    REQUIRE(::chmod(path.c_str(), mode) == 0);
+    const auto line = web::warn_of_readers("--token-file", path);
+    CHECK(line.empty() == ((mode & 4) == 0));
+    if (!line.empty()) CHECK(line.find("chmod 600 " + path.string()) != std::string::npos);
+  }
+  CHECK(web::warn_of_readers("--token-file", "").empty());
+  CHECK(web::warn_of_readers("--token-file", in.path() / "none").empty());
+  CHECK(web::warn_of_readers("--token-file", "/dev/null").empty());
+}
+
 TEST_CASE("read_token: the first line of a file, and no file keeps the program") {
   const test::temporary_folder in;
   const auto written = [&](const std::string& text) {

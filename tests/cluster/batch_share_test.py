@@ -175,8 +175,8 @@ class BatchShare(small_run.Trained):
         path = small_run.solver(self.cluster.folder, "replicas")
         first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:1")
         second = self.cluster.node("--join", first.wait_for(cluster.LISTENING)[1], "--devices", "cpu:2")
-        self.assertEqual(second.wait(), 3)
-        self.assertIn("it would split its batch over 2 replicas, the first node splits its own over 1", second.errors[-1])
+        self.assertEqual(second.wait(), 2)
+        self.assertIn("it splits its batch over 2 replicas (its --devices), the run has 1 on each node", second.errors[-1])
         first.wait_for("^refused .*2 replicas")  # and it waits on, for another
         first.stop()
         # Without a number of replicas a joiner takes the first node's, however many cores it has.

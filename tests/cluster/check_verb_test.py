@@ -94,6 +94,23 @@ class Check(small_run.MadeUp):
         self.assertEqual(done.returncode, 2, done.stdout)
         self.assertIn("0.pgm", done.stderr)
 
+    def test_labels_that_are_no_class_are_errors_wherever_in_the_data_they_are(self):
+        images = small_run.images(self.folder)
+        for classes, ends_with in ((10, 0), (9, 2)):
+            solver = small_run.solver(self.folder, f"classes{classes}", classes=classes)
+            done = node("check", solver)
+            self.assertEqual(done.returncode, ends_with, done.stderr)
+            if classes == 9:
+                self.assertIn('layer "loss" (SoftmaxWithLoss): a label is 9.000000, the prediction has 9 classes (0 to 8)', done.stderr)
+                self.assertRegex(done.stderr, r"classes9.net.prototxt:\d+: .* It is sample \d+ of layer \"data\"")
+        labels = self.folder / "made-labels-idx1-ubyte"
+        good = bytearray(labels.read_bytes())
+        for at, label, ends_with in ((len(good) - 1, 10, 2), (8, 200, 2), (100, 9, 0)):
+            with self.subTest(at=at, label=label):
+                labels.write_bytes(good[:at] + bytes([label]) + good[at + 1:])
+                self.assertEqual(node("check", self.folder / "classes10.prototxt").returncode, ends_with)
+        self.assertTrue(images.exists())
+
     def test_a_file_that_is_no_solver_ends_with_2(self):
         for path in (self.folder / "nothing", self.folder, self.folder / "net.prototxt"):
             with self.subTest(path):

@@ -91,12 +91,31 @@ class Classify(unittest.TestCase):
         done = self.classify("--labels", self.folder / "labels", self.pictures)
         self.assertEqual(done.returncode, 2)
         self.assertRegex(done.stderr, r'labels has 1 label, but the net\'s blob "prob" has 3 classes')
+        self.assertEqual(self.classify(self.folder / "none").returncode, 2)
         done = self.classify(self.folder / "none")
         self.assertRegex(done.stderr, "none: there is no such picture or folder")
         done = cluster.run("poseidon-node", "classify", "--model", self.folder / "train.prototxt", "--weights", self.weights, self.pictures)
         self.assertRegex(done.stderr, "has no Input layer for pictures: it reads data of its own. Give the deploy net")
         self.write("deploy.prototxt", DEPLOY)
         self.assertIn('the values of blob "scores" add up to', self.classify(self.pictures).stderr)
+
+    def test_options_that_cannot_be_meant_are_errors_of_code_2_that_name_them(self):
+        self.write("empty", "\n\n")
+        for words, said in ((("--scale", "nan"), "--scale nan: expected a finite number"),
+                            (("--scale", "inf"), "--scale inf: expected a finite number"),
+                            (("--mean-value", "1,nan,2"), "--mean-value 1,nan,2: expected numbers"),
+                            (("--top", "0"), "--top: 0 is no number above 0"), (("--top", "-3"), "--top: -3 is no number above 0"),
+                            (("--labels", self.pictures), "pictures: this is a folder"),
+                            (("--labels", self.folder / "empty"), "empty: there is no label in it"),
+                            (("--mean", self.folder / "wrong"), "--mean "), (("--mean", self.pictures), "is a folder, not a mean image"),
+                            (("--mean", self.weights), "--mean ")):
+            with self.subTest(words):
+                prepare = () if words[0].startswith("--mean") or words[0] == "--scale" else PREPARE
+                done = cluster.run("poseidon-node", "classify", "--model", self.folder / "deploy.prototxt", "--weights", self.weights,
+                                   *prepare, *words, self.pictures)
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn(said, done.stderr)
+                self.assertLess(len(done.stderr), 300)
 
     def test_extract_writes_the_features_of_pictures_for_a_deploy_net(self):
         words = ("extract", "--model", self.folder / "deploy.prototxt", "--weights", self.weights, "--blobs", "prob,scores", "--format", "csv",

@@ -151,13 +151,13 @@ class Page(small_run.Trained):
         token.write_text("only-for-friends\n")
         self.two_nodes("--web-token-file", token)
         said = self.status()
-        self.assertEqual(said.returncode, 1)
+        self.assertEqual(said.returncode, 2)
         self.assertIn("wants a token: give --web-token-file FILE", said.stderr)
         self.assertEqual(self.status("--web-token-file", token).returncode, 0)
         with socket.create_server(("127.0.0.1", 0)) as other:
             self.page = f"http://127.0.0.1:{other.getsockname()[1]}"
         said = self.status()
-        self.assertEqual(said.returncode, 1)
+        self.assertEqual(said.returncode, 2)
         self.assertIn(self.page.removeprefix("http://"), said.stderr)
 
     def test_a_stopped_node_is_shown_as_lost_and_the_end_is_said(self):

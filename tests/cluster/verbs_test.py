@@ -1,6 +1,8 @@
 # tests/cluster/verbs_test.py - poseidon-node's verbs besides training: test, time, device-query.
 import functools
+import os
 import re
+import signal
 import subprocess
 
 import cluster
@@ -38,6 +40,50 @@ class Verbs(small_run.MadeUp):
                                       timeout=cluster.DEADLINE_S)
                 self.assertEqual(done.returncode, 2, done.stderr)
                 self.assertIn("standard output: cannot write to it", done.stderr)
+
+    def test_a_reader_that_has_seen_enough_is_no_full_disk(self):
+        folder = self.cluster.folder
+        (folder / "solver").write_text(SOLVER.format(folder).replace("max_iter: 1", "max_iter: 300 display: 1"))
+        for words in (["poseidon-node", "--solver", folder / "solver"], ["poseidon-node", "--help"], ["poseidon-graph", "--types"]):
+            with self.subTest(words[1]):
+                reader, writer = os.pipe()
+                os.close(reader)
+                done = subprocess.run([cluster.BIN / words[0], *map(str, words[1:])], stdout=writer, stderr=subprocess.PIPE, text=True,
+                                      timeout=cluster.DEADLINE_S)
+                os.close(writer)
+                self.assertIn(done.returncode, (0, -signal.SIGPIPE), done.stderr)  # training goes on, others may end as they like
+                self.assertNotIn("disk", done.stderr)
+
+    def test_a_run_that_is_resumed_where_it_ends_says_that_nothing_is_left(self):
+        folder = self.cluster.folder
+        (folder / "solver").write_text(SOLVER.format(folder))
+        self.assertEqual(node("--solver", folder / "solver").returncode, 0)
+        state = folder / "small_iter_1.solverstate"
+        for words in (["--snapshot", state], ["--resume", "auto"]):
+            done = node("--solver", folder / "solver", *words)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("small_iter_1.solverstate has trained 1 iteration already, and the solver's max_iter is 1: nothing is left", done.stderr)
+        (folder / "solver").write_text(SOLVER.format(folder).replace("max_iter: 1", "max_iter: 2"))
+        self.assertNotIn("nothing is left", node("--solver", folder / "solver", "--resume", "auto").stderr)
+
+    def test_words_of_caffe_get_a_hint(self):
+        for words, hint in ((["poseidon-node", "train", "solver.prototxt"], "Did you mean --solver solver.prototxt?"),
+                            (["poseidon-node", "test", "net.prototxt"], "Did you mean --model net.prototxt?"),
+                            (["poseidon-node", "my_solver.prototxt"], "poseidon-node train --solver my_solver.prototxt"),
+                            (["poseidon-node", "convert_imageset"], "convert_imageset does, poseidon-data convert list does"),
+                            (["poseidon-data", "convert_imageset", "a", "b"], "poseidon-data convert list does"),
+                            (["poseidon-data", "compute_image_mean"], "poseidon-data mean does"),
+                            (["poseidon-node", "extract_features.bin"], "poseidon-data extract does"),
+                            (["poseidon-data", "upgrade_net_proto_text"], "Nothing has to be upgraded")):
+            with self.subTest(words):
+                done = cluster.run(*words)
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(hint, done.stderr)
+
+    def test_help_lists_every_verb(self):
+        said = node("--help").stdout
+        for verb in re.search(r"There are (.*?)\. ", node("no-such-verb").stderr)[1].split(", "):
+            self.assertRegex(said, rf"(?m)^  {verb} ")
 
     def test_time_names_every_layer_with_its_speed_and_the_peak_of_memory(self):
         for phase, backward in ("TRAIN", True), ("TEST", False):

@@ -91,7 +91,7 @@ class Witness(loss_run.LossRun):
     def test_a_run_that_no_loss_can_be_survived_in_refuses_it(self):
         first = self.begin(2, survive=0)[0]
         witness = self.witness()
-        self.assertEqual(witness.wait(), 3, witness)
+        self.assertEqual(witness.wait(), 2, witness)
         self.assertIn("this run has --survive 0, with which the loss of any node ends it", "\n".join(witness.errors))
         first.stop()
 

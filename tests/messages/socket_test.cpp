@@ -262,4 +262,24 @@ TEST_CASE("socket: wake ends a waiting accept without a connection") {
 }
 
 }  // namespace
+
+TEST_CASE("listen: a name that means this machine alone is said, with the address that is bound") {
+  const auto why = why_unreachable("head:7600", "127.0.1.1:7600");
+  CHECK(why.find("the name head means 127.0.1.1") != std::string::npos);
+  CHECK(why.find("no other machine can reach this node") != std::string::npos);
+  CHECK(why.find("0.0.0.0:7600") != std::string::npos);
+  CHECK(why_unreachable("[fd00::1]:7600", "[::1]:7600") != "");
+  for (const auto& [listens, bound] :
+       {std::pair("head:7600", "10.0.0.7:7600"), std::pair("localhost:7600", "127.0.0.1:7600"),
+        std::pair("127.0.0.1:7600", "127.0.0.1:7600"), std::pair("0.0.0.0:7600", "0.0.0.0:7600"),
+        std::pair(":7600", "[::]:7600"), std::pair("head:7600", "")})
+    CHECK(why_unreachable(listens, bound) == "");
+  CHECK(numeric_note("head:7600", "127.0.1.1:7600") == " (127.0.1.1)");
+  CHECK(numeric_note("head:7600", "10.0.0.7:7600") == " (10.0.0.7)");
+  CHECK(numeric_note("10.0.0.7:7600", "10.0.0.7:7600") == "");
+  CHECK(numeric_note(":7600", "[::]:7600") == "");
+  CHECK(numeric_note("head:7600", "") == "");
+  CHECK(tcp_listener({"localhost", 0}).bound().starts_with("127.0.0.1:"));
+}
+
 }  // namespace poseidon

@@ -63,6 +63,28 @@ TEST_CASE("view frames: a member's fingerprint is no longer than the one of a ha
   CHECK(refusal_of_encoded(v) == "view: fingerprint's length is 1023, expected at most 1022");
 }
 
+TEST_CASE("view frames: what the first node reads arrives as it was told, within limits") {
+  auto v = view_for_seat(4, {0, 4});
+  v.data_sets = {{0, "data", "1x28x28 and one value", 960},
+                 {1, "data", "3", 18446744073709551615u},
+                 {max_test_nets, "", "", 0}};
+  std::vector<std::byte> bytes;
+  encode_header(v, {}, bytes);
+  const auto back = decode_header(bytes);
+  CHECK(std::get<frames::view>(back.header).data_sets == v.data_sets);
+  v.data_sets[0].net = max_test_nets + 1;
+  CHECK(refusal_of_encoded(v) == "view: net of a data set is 65, expected at most 64");
+}
+
+TEST_CASE("view frames: a goodbye says whom its reason concerns") {
+  using cause = frames::goodbye::cause;
+  for (const auto of : {cause::run, cause::left_out, cause::writer, cause::refused}) {
+    std::vector<std::byte> bytes;
+    encode_header(frames::goodbye{"why", of}, {}, bytes);
+    CHECK(std::get<frames::goodbye>(decode_header(bytes).header).of == of);
+  }
+}
+
 TEST_CASE("view frames: a view has members") {
   CHECK(refusal_of_encoded(next_view_of({})) ==
         "next_view: number of members is 0, expected 1 or more");

@@ -113,8 +113,10 @@ TEST_CASE("node: a newcomer is told what it needs to get ready, and that it is n
   for (const auto& n : t.nodes) CHECK(n->exit_code() == 0);
   const auto* bye = std::get_if<frames::goodbye>(&line->sides[0].waiting.back().header);
   REQUIRE(bye != nullptr);
-  CHECK(bye->reason.find("it splits its batch over 7 replicas, the other nodes over 1") !=
-        std::string::npos);
+  CHECK(bye->of == frames::goodbye::cause::refused);
+  CHECK(
+      bye->reason.find("it splits its batch over 7 replicas (its --devices), the run has 1 on each "
+                       "node") != std::string::npos);
 }
 
 TEST_CASE("node: a newcomer that is ready after one with a later number links this one, too") {

@@ -38,7 +38,9 @@ TEST_CASE("data sets: the same data are no reason to refuse a node") {
   CHECK(refusal_of({}) == "");  // its device replays times
 }
 
-TEST_CASE("data sets: another number of records is refused with both numbers, unless parts are asked for") {
+TEST_CASE(
+    "data sets: another number of records is refused with both numbers, unless parts are asked "
+    "for") {
   for (std::size_t at = 0; at < of_run.size(); ++at)
     for (const std::uint64_t records : {1, 500, 959, 961, 1 << 20}) {
       auto here = of_run;
@@ -53,7 +55,8 @@ TEST_CASE("data sets: another number of records is refused with both numbers, un
           CHECK(has(text, "layer \"" + here[at].layer + "\" of " +
                               (here[at].net == 0 ? "the train net" : "test net 0")));
           CHECK(has(text, "reads " + std::to_string(records) + " record"));
-          CHECK(has(text, "and " + std::to_string(of_run[at].records) + " on the run's first node"));
+          CHECK(
+              has(text, "and " + std::to_string(of_run[at].records) + " on the run's first node"));
           CHECK(has(text, "--own-data") == (here[at].net == 0));
         }
     }
