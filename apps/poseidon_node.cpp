@@ -1,5 +1,6 @@
 // apps/poseidon_node.cpp - poseidon-node's verbs.
 #include "apps/cli.hpp"
+#include "apps/node/signals.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 
@@ -21,6 +22,11 @@ constexpr verb verbs[] = {{"train", train_verb},   {"test", test_verb},
                           {"check", check_verb},   {"members", members_verb},
                           {"leave", leave_verb},   {"go-on", go_on_verb}};
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+/// Before the libraries begin, which takes most of the time until main(). A sanitizer has to begin first.
+[[gnu::used, gnu::section(".preinit_array")]] void (*const before_all)() = end_early_with_a_word;
+#endif
+
 /// The verb is the first argument, as with Caffe's tool; the default is train.
 int run(int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return train_verb(argc, argv);
@@ -28,7 +34,10 @@ int run(int argc, char** argv) {
   std::replace(word.begin(), word.end(), '_', '-');  // Caffe's device_query
   std::vector<std::string> names;
   for (const auto& one : verbs) {
-    if (word == one.name) return one.run(argc - 1, argv + 1);
+    if (word == one.name) {
+      if (one.run != train_verb) end_as_any_program();
+      return one.run(argc - 1, argv + 1);
+    }
     names.emplace_back(one.name);
   }
   refuse_verb("poseidon-node", argv[1], names);

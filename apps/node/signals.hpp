@@ -19,6 +19,12 @@ inline void end_early_with_a_word() {
   }
 }
 
+/// For verbs that have no signal_thread: signals end them as any program.
+inline void end_as_any_program() {
+  for (const int s : {SIGINT, SIGTERM})
+    if (std::signal(s, SIG_DFL) == SIG_IGN) std::signal(s, SIG_IGN);
+}
+
 /// Waits for signals in its own thread and reports them; the second one that is to end the run ends the process immediately.
 /// Construct it before any other thread, because threads inherit the signal mask.
 class signal_thread {

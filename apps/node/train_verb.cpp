@@ -117,7 +117,9 @@ node_result train_and_come_back(const node_options& given, shown_run& shown,
   const auto signals = target_of(thread, given, shown);
   const auto o = to_come_back_or_begin(given, shown);
   if (const int signal = signals->end_signal())
-    return {128 + signal, "told to end while it looked for a run to come back to"};
+    return {128 + signal, o.join.empty() && given.join.empty()
+                              ? "told to end before the run began"
+                              : "told to end while it looked for a run to come back to"};
   auto result = train(o, shown, *signals);
   while (!result.others.empty() && o.rejoin && signals->end_signal() == 0) {
     shown.all()->warning(result.error + "; joining them again");
@@ -131,7 +133,6 @@ node_result train_and_come_back(const node_options& given, shown_run& shown,
 }  // namespace
 
 int train_verb(int argc, char** argv) {
-  end_early_with_a_word();
   const auto options = parse_options(argc, argv);
   if (!options) return 0;  // --help, --version
   if (!options->explain_routes.empty()) return explain_routes(*options);

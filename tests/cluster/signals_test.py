@@ -1,5 +1,7 @@
 # tests/cluster/signals_test.py - a signal ends a run, or has a snapshot written, whatever the run is doing.
 import signal
+import subprocess
+import time
 import unittest
 
 import cluster
@@ -11,6 +13,24 @@ layer {{ name: "data" type: "Data" top: "data" top: "label" include {{ phase: TE
 layer {{ name: "data" type: "Data" top: "data" top: "label" include {{ phase: TRAIN }} transform"""
 WITH_TESTS = small_run.NET.replace('layer {{ name: "data" type: "Data" top: "data" top: "label" transform', TEST_DATA.lstrip())
 LONG_TEST = "test_iter: 100000000 test_interval: {}"
+
+
+class TheFirstMilliseconds(small_run.MadeUp):
+    def test_a_signal_before_the_run_has_begun_ends_it_with_a_word(self):
+        self.solver.write_text(f'net: "{self.net}" base_lr: 0.1 lr_policy: "fixed" max_iter: {cluster.ENDLESS} '
+                               f'snapshot_prefix: "{self.folder}/s" snapshot_after_train: false')
+        ends = set()
+        for step in range(40):
+            node = subprocess.Popen([cluster.BIN / "poseidon-node", "--solver", self.solver], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            time.sleep(step / 2000)  # any moment will do
+            node.terminate()
+            said, error = node.communicate(timeout=cluster.DEADLINE_S)
+            if node.returncode == -signal.SIGTERM:  # it was no program of ours yet
+                continue
+            self.assertEqual(node.returncode, 143, error)
+            self.assertTrue("ended by a signal" in error or "told to end" in error or "SIGTERM" in said + error, (said, error))
+            ends.add(bool(error))
+        self.assertTrue(ends)
 
 
 class Signals(unittest.TestCase):

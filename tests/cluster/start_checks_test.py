@@ -130,8 +130,8 @@ class StartChecks(small_run.MadeUp):
 
     def test_a_page_that_is_not_there_is_not_a_cluster_that_is_not_there(self):
         done = self.node("status", "--attach", "127.0.0.1:1")
-        self.assertEqual(done.returncode, 1)
-        self.assertRegex(done.stderr, r"^no page at 127\.0\.0\.1:1: .* A node serves its page if it is started with --web")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^poseidon-node status: no page at 127\.0\.0\.1:1: .* A node serves its page if it is started with --web")
         drawn = cluster.run("poseidon-graph", "--attach", "127.0.0.1:1")
         self.assertIn("started with --web", drawn.stderr)
 

@@ -179,7 +179,7 @@ class Tls(unittest.TestCase):
             self.assertEqual((done.returncode, done.stderr), (0, ""))
             self.assertIn(address, done.stdout)
         done = cluster.run("poseidon-node", "status", "--attach", at)
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 2)
         self.assertIn("this page is encrypted", done.stderr)
         done = cluster.run("poseidon-graph", "attach", at, *authority, "-o", "-")
         self.assertEqual(done.returncode, 0, done.stderr)

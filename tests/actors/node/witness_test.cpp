@@ -266,7 +266,7 @@ TEST_CASE("witness: a run that cannot have one, or has one, says so") {
     const auto n = t.nodes.size();
     t.witness_at(host);
     REQUIRE(until_ended(t, n));
-    CHECK(t.nodes[n]->exit_code() == 3);
+    CHECK(t.nodes[n]->exit_code() == 2);
     CHECK(t.nodes[n]->error().find(why) != std::string::npos);
   };
   SUBCASE("--survive 0") {
