@@ -124,7 +124,7 @@ class Events(unittest.TestCase):
         devices = self.of(self.events(run("poseidon-node", "device-query", "--json").stdout), "devices")[0]
         self.assertRegex(devices["cpu"], r"^cpu: \d+ cores")
         refused = run("poseidon-node", "status", "--json", "--attach", "127.0.0.1:1")
-        self.assertEqual((refused.returncode, self.events(refused.stdout)[-1]["exit_code"]), (1, 1))
+        self.assertEqual((refused.returncode, self.events(refused.stdout)[-1]["exit_code"]), (2, 2))
 
     def test_status_of_a_run_for_programs(self):
         path = small_run.solver(self.folder, "served", iterations=cluster.ENDLESS, lr=0.0001)
