@@ -82,7 +82,7 @@ TEST_CASE("convert list and info: a JPEG without its end marker is read with a w
 TEST_CASE("extract: of a picture whose file lacks its end, a warning says so") {
   const temporary_folder folder;
   auto jpeg = encode_jpeg(empty_picture(1, 4, 4));
-  jpeg.resize(jpeg.size() - 2);
+  jpeg.erase(jpeg.end() - 2, jpeg.end());
   const auto cut = (folder / "cut.jpg").string();
   write_file(cut, std::string(jpeg.begin(), jpeg.end()));
   write_file(folder / "net.prototxt",

@@ -248,7 +248,7 @@ TEST_CASE("jpeg: more scans than any picture needs are refused") {
   const std::array<std::uint8_t, 2> scan{0xff, 0xda};
   const auto last = std::find_end(file.begin(), file.end(), scan.begin(), scan.end());
   const file_bytes again(last, file.end() - 2);
-  file.resize(file.size() - 2);
+  file.erase(file.end() - 2, file.end());
   for (int n = 0; n < 600; ++n) file.insert(file.end(), again.begin(), again.end());
   CHECK(refused(with(file, {0xff, 0xd9})) == "is a damaged JPEG: it has more than 500 scans");
 }
