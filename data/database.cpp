@@ -33,6 +33,7 @@ class lmdb_reader final : public record_reader {
   std::span<const std::uint8_t> value(std::uint64_t n, std::vector<std::uint8_t>&) const override {
     return file_.at(n).value;
   }
+  void check() const override { file_.check(); }
 
  private:
   lmdb_file file_;

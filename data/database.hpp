@@ -27,6 +27,8 @@ class record_reader {
   /// Errors   std::runtime_error without path and key: a damaged LevelDB.
   [[nodiscard]] virtual std::span<const std::uint8_t> value(
       std::uint64_t n, std::vector<std::uint8_t>& scratch) const = 0;
+  /// Call it when records have been used.   Errors   std::runtime_error: another program may have changed them before.
+  virtual void check() const {}
 };
 
 /// An LMDB folder or its data.mdb, or a LevelDB folder, by its content.

@@ -30,7 +30,9 @@ class datum_store final : public image_store {
   }
   image get(std::uint64_t n, image_scratch& scratch) const override {
     try {
-      return parse_datum(records_->value(n, scratch.record), scratch, colour_);
+      const auto out = parse_datum(records_->value(n, scratch.record), scratch, colour_);
+      records_->check();
+      return out;
     } catch (const std::runtime_error& e) {
       throw std::runtime_error(where(n) + " " + e.what() + ".");
     }

@@ -288,8 +288,14 @@ lmdb_record lmdb_file::record(std::size_t n) const {
           {bytes + e.value_offset, e.value_bytes}};
 }
 
-lmdb_record lmdb_file::at(std::size_t n) const {
+void lmdb_file::check() const {
+  // What was read before is not read after.
+  __atomic_thread_fence(__ATOMIC_ACQUIRE);
   if (newest_transaction() > transaction_ + most_behind) throw std::runtime_error(being_written());
+}
+
+lmdb_record lmdb_file::at(std::size_t n) const {
+  check();
   return record(n);
 }
 

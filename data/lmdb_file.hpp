@@ -7,7 +7,7 @@
 //
 // Reads the file as a snapshot: its newest transaction when it was opened. It takes no lock, and so no writer waits for it or keeps pages
 // for it. A writer uses pages of that snapshot again from its third transaction after it on; from the second on, reading is refused with the
-// writer's name, before anything can have changed. Source   File format of LMDB 0.9 on 64-bit little-endian machines (data version 1).
+// writer's name. A record lies in the file, and a fast writer may change it between at() and its use: the next at(), or check(), says so. Source   File format of LMDB 0.9 on 64-bit little-endian machines (data version 1).
 #pragma once
 #include "data/mapped_file.hpp"
 #include "data/opening.hpp"
@@ -36,8 +36,11 @@ class lmdb_file {
   explicit lmdb_file(const std::filesystem::path& path, const opening_progress& progress = {});
 
   [[nodiscard]] std::size_t size() const { return index_.size(); }
-  /// The n-th in key order; n < size().   Errors   std::runtime_error: it has been written to since it was opened.
+  /// The n-th in key order; n < size().   Errors   as check.
   [[nodiscard]] lmdb_record at(std::size_t n) const;
+  /// All that was read before this call was the snapshot's.
+  /// Errors   std::runtime_error, naming the writer: it has been written to since it was opened, and may change.
+  void check() const;
   /// Keys are unsigned numbers of 4 or 8 bytes in this machine's order (MDB_INTEGERKEY).
   [[nodiscard]] bool has_integer_keys() const { return integer_keys_; }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }

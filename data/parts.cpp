@@ -50,6 +50,7 @@ void put(const record_reader& from, std::uint64_t n, std::vector<std::uint8_t>& 
     throw std::runtime_error(from.path().string() + ": record \"" + key + "\" " + e.what() + ".");
   }
   to.put(key, {reinterpret_cast<const char*>(value.data()), value.size()});
+  from.check();
 }
 
 std::vector<std::string> lines_of(const fs::path& list) {
