@@ -1,4 +1,5 @@
 # tests/cluster/signals_test.py - a signal ends a run, or has a snapshot written, whatever the run is doing.
+import itertools
 import signal
 import subprocess
 import time
@@ -19,8 +20,10 @@ class TheFirstMilliseconds(small_run.MadeUp):
     def test_a_signal_before_the_run_has_begun_ends_it_with_a_word(self):
         self.solver.write_text(f'net: "{self.net}" base_lr: 0.1 lr_policy: "fixed" max_iter: {cluster.ENDLESS} '
                                f'snapshot_prefix: "{self.folder}/s" snapshot_after_train: false')
-        ends = set()
-        for step in range(40):
+        heard = 0
+        for step in itertools.count():  # later and later, until the program itself has heard some
+            if heard == 10:
+                break
             node = subprocess.Popen([cluster.BIN / "poseidon-node", "--solver", self.solver], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             time.sleep(step / 2000)  # any moment will do
             node.terminate()
@@ -29,8 +32,7 @@ class TheFirstMilliseconds(small_run.MadeUp):
                 continue
             self.assertEqual(node.returncode, 143, error)
             self.assertTrue("ended by a signal" in error or "told to end" in error or "SIGTERM" in said + error, (said, error))
-            ends.add(bool(error))
-        self.assertTrue(ends)
+            heard += 1
 
 
 class Signals(unittest.TestCase):
