@@ -5,6 +5,7 @@
 #include "data/lmdb_writers.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <stdexcept>
@@ -289,8 +290,8 @@ lmdb_record lmdb_file::record(std::size_t n) const {
 }
 
 void lmdb_file::check() const {
-  // What was read before is not read after.
-  __atomic_thread_fence(__ATOMIC_ACQUIRE);
+  // What was read before is not read after: the processor (x86-64) keeps the order of loads, and this has the compiler keep it.
+  std::atomic_signal_fence(std::memory_order_acq_rel);
   if (newest_transaction() > transaction_ + most_behind) throw std::runtime_error(being_written());
 }
 
