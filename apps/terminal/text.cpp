@@ -1,5 +1,7 @@
 #include "apps/terminal/text.hpp"
 
+#include "models/printable.hpp"
+
 #include <algorithm>
 #include <cstdint>
 #include <cwchar>
@@ -15,20 +17,14 @@ struct character {
   bool good = false;
 };
 
-/// The first character of a text that is not empty. Overlong forms, surrogates and numbers beyond Unicode are invalid.
+/// The first character of a text that is not empty.
 character first_of(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto lead = byte(0);
-  if (lead < 0x80) return {lead, 1, true};
-  const std::size_t bytes = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-  if (lead < 0xc2 || lead > 0xf4 || text.size() < bytes) return {};
-  char32_t code = lead & (0xffu >> (bytes + 1));
-  for (std::size_t i = 1; i < bytes; ++i) {
-    if ((byte(i) & 0xc0) != 0x80) return {};
-    code = code << 6 | (byte(i) & 0x3fu);
-  }
-  constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-  if (code < smallest[bytes] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000)) return {};
+  const auto bytes = utf8_character(text, 0);
+  if (bytes == 0) return {};
+  if (bytes == 1) return {byte(0), 1, true};
+  char32_t code = byte(0) & (0xffu >> (bytes + 1));
+  for (std::size_t i = 1; i < bytes; ++i) code = code << 6 | (byte(i) & 0x3fu);
   return {code, bytes, true};
 }
 
