@@ -1,6 +1,6 @@
 // A member is lost while all train: the others agree on a view without it, go back to the version that all of them have, and what
 // they train is what a chain of runs trains that is resumed with them.
-#include "tests/actors/node/resumed_run.hpp"
+#include "tests/actors/node/time_passes.hpp"
 
 #include <algorithm>
 #include <functional>
@@ -298,9 +298,7 @@ TEST_CASE("node: who has slept takes nobody for dead, and does not train on alon
   t.survive = 1;
   t.cluster(3);
   REQUIRE(t.until_clock(5));
-  // As its links note it: they were not read for longer than the others wait for a silent node.
-  for (const auto& [peer, counters] : t.nodes[0]->network->counters)
-    counters->gap_ended_at = std::chrono::steady_clock::now().time_since_epoch().count();
+  test::has_slept(t, 0);
   t.kill(1);
   t.kill(2);
   for (int ticks = 0; ticks < 1500; ++ticks) t.sim.advance(std::chrono::milliseconds{20});
