@@ -2,7 +2,6 @@
 // A class that is missing here is missing in docs/architecture.md: tools/check looks for that.
 #pragma once
 #include "actors/client/caller.hpp"
-#include "actors/cluster/coordinator.hpp"
 #include "actors/cluster/seeker.hpp"
 #include "actors/links/link_acceptor.hpp"
 #include "actors/links/link_receiver.hpp"
@@ -25,9 +24,9 @@
 
 namespace poseidon {
 
-using every_actor = actor_list<caller, checkpointer, coordinator, copy_out, data_source,
-                               factor_broadcast, gradient_push, layer, link_acceptor, link_receiver,
-                               network_link, node, protocol_selector, seeker, server_shard, solver,
-                               state_keeper, stream, telemetry, witness>;
+using every_actor =
+    actor_list<caller, checkpointer, copy_out, data_source, factor_broadcast, gradient_push, layer,
+               link_acceptor, link_receiver, network_link, node, protocol_selector, seeker,
+               server_shard, solver, state_keeper, stream, telemetry, witness>;
 
 }  // namespace poseidon

@@ -155,7 +155,7 @@ int run(int argc, char** argv) {
                  "how many other nodes keep a copy of each node's solver state")
       ->check(CLI::Range(0u, max_survive))
       ->capture_default_str();
-  app.add_option("--worker", o.worker, "whose actors are drawn; 0 has the coordinator");
+  app.add_option("--worker", o.worker, "whose actors are drawn; 0 has the protocol_selector");
   app.add_option("--devices", devices, "cpu, or cpu:R for R replicas on each node");
   app.add_option("--input", input, "shape of a sample, like 1x28x28, instead of asking the data");
   app.add_option("--data-root", o.data_root, "folder from which relative data sources start");

@@ -345,7 +345,7 @@ struct ballot {
   auto operator<=>(const ballot&) const = default;
 };
 
-/// A member to all others: it wants to decide which view follows that of `epoch` (actors/cluster/ballot_box.hpp).
+/// A member to all others: it wants to decide which view follows that of `epoch` (actors/membership/ballot_box.hpp).
 struct view_prepare {
   std::uint64_t epoch = 0;
   ballot number;

@@ -1,8 +1,8 @@
 #include "actors/cluster/member.hpp"
 
-#include "actors/cluster/view_rules.hpp"
 #include "actors/core/actor_names.hpp"
 #include "actors/links/link_counters.hpp"
+#include "actors/membership/view_rules.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>

@@ -9,9 +9,9 @@
 // Links are kept by seat, over changes of the view. There may be some to nodes that are no members: a newcomer links all members
 // before the view with it begins, and a member that leaves has links until it has given its solver state away.
 #pragma once
-#include "actors/cluster/view.hpp"
 #include "actors/core/progress.hpp"
 #include "actors/links/network.hpp"
+#include "actors/membership/view.hpp"
 
 #include <chrono>
 #include <cstdint>

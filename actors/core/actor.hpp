@@ -94,6 +94,7 @@ caf::behavior behavior_of(D* self, messages<Ms...>) {
   return {[self](const Ms& m) {
     self->count_handled();
     self->on(m);
+    self->handled();
   }...};
 }
 }  // namespace detail
@@ -154,6 +155,8 @@ class actor : public caf::event_based_actor {
   }
   /// Runs in the actor itself before its first message.
   void started() {}
+  /// Runs in the actor itself after each message.
+  void handled() {}
   /// Runs in the actor itself after its last message, or where it has failed, before anybody hears of the end.
   void ended() {}
   void on_exit() final {

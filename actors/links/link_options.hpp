@@ -5,6 +5,7 @@
 #include "actors/links/link_event.hpp"
 #include "messages/wire/buffer_pool.hpp"
 #include "messages/wire/frame_seal.hpp"
+#include "messages/wire/peer_name.hpp"
 #include "messages/wire/socket.hpp"
 #include "models/words.hpp"  // for seconds_text, which all that say a limit use
 
@@ -16,9 +17,6 @@
 #include <string>
 
 namespace poseidon {
-
-/// As messages name the peer. A witness votes on views, and trains nothing.
-enum class peer_kind : std::uint8_t { worker, witness };
 
 struct link_options {
   std::shared_ptr<tcp_socket> socket;  ///< after the handshake
@@ -46,9 +44,5 @@ struct link_options {
   link_trace trace;
   std::shared_ptr<link_counters> counters = std::make_shared<link_counters>();
 };
-
-/// "worker 2 (10.0.0.7:7600)", "witness 3 (10.0.0.9:7600)"
-[[nodiscard]] std::string peer_name(seat_id peer, const std::string& address,
-                                    peer_kind kind = peer_kind::worker);
 
 }  // namespace poseidon

@@ -1,5 +1,6 @@
 #include "actors/node/agreement.hpp"
 
+#include "actors/membership/next_view.hpp"
 #include "actors/node/node.hpp"
 #include "actors/node/state_left.hpp"
 #include "models/words.hpp"
@@ -41,16 +42,21 @@ frames::next_view as_told(const agreed_view& view, const node_setup& setup) {
 
 }  // namespace
 
-view_box& agreement::box() {
-  const auto& view = core_.view();
-  const auto& change = core_.change;
-  const bool knows_next = change.knows_next();
-  const auto newest = knows_next ? change.next().epoch : view.epoch;
-  if (box_ && box_->epoch() == newest) return *box_;
-  auto next = knows_next ? change.next() : as_told(view, core_.setup);
-  next.epoch = newest;
-  for (const auto seat : next.lost) lost_.erase(seat);
-  box_.emplace(box_of(next, view.seat));
+std::uint64_t agreement::epoch() const {
+  return core_.change.knows_next() ? core_.change.next().epoch : core_.view().epoch;
+}
+
+frames::next_view agreement::newest_view() const {
+  auto out = core_.change.knows_next() ? core_.change.next() : as_told(core_.view(), core_.setup);
+  out.epoch = epoch();
+  return out;
+}
+
+view_box& agreement::renew() {
+  if (is_current()) return *box_;
+  const auto newest = newest_view();
+  for (const auto seat : newest.lost) lost_.erase(seat);
+  box_.emplace(box_of(newest, core_.view().seat));
   wanted_.reset();
   decision_taken_ = false;
   ticks_ = turn_ = straggling_ = 0;
@@ -63,13 +69,13 @@ view_box& agreement::box() {
 }
 
 void agreement::propose(frames::next_view next) {
-  auto& b = box();
+  auto& b = renew();
   wanted_ = std::move(next);
   send(b.propose(knowledge()));
 }
 
 void agreement::hear_message(seat_id from, const view_box::message& m) {
-  auto& b = box();
+  auto& b = renew();
   const bool asks =
       std::holds_alternative<view_box::prepare>(m) || std::holds_alternative<view_box::accept>(m);
   if (asks && !is_still()) {
@@ -116,123 +122,53 @@ seat_list agreement::heard() const {
   return out;
 }
 
-view_box::knowledge agreement::knowledge() const {
+view_box::knowledge agreement::knowledge() {
   return {{stand(), heard(), dead_}, [this](const testimonies& said) { return next_value(said); }};
 }
 
-namespace {
-
-/// Who builds a view that has not begun may still need what it says to have.
-bool have_values(const seat_list& trainers, const testimonies& said) {
-  return std::all_of(trainers.begin(), trainers.end(), [&](seat_id m) {
-    const auto& stand = said.at(m).stand;
-    return stand.whole && !stand.drained;
-  });
+/// What has been promised, as it is now: this node may have promised some time ago.
+membership_facts agreement::facts(testimonies said) const {
+  const auto& core = core_;
+  said[core.view().seat].hears = heard();
+  said[core.view().seat].dead = dead_;
+  membership_facts f{.members = box_->members(), .witnesses = box_->witnesses(), .said = said};
+  if (wanted_) f.planned = voters_of(*wanted_);
+  for (const auto& m : core.view().members)
+    if (core.view().brought(m.seat)) f.brought.push_back(m.seat);
+  f.survive = core.setup.run->survive;
+  f.disturbed = disturbed_;
+  f.waits_for_word = waits_for_word();
+  f.has_all_state = [this](const seat_list& stay, version_id first) {
+    return has_all_state(core_, view_of(stay, first));
+  };
+  return f;
 }
 
-}  // namespace
+frames::next_view agreement::view_of(const seat_list& stay, version_id first) const {
+  return view_without_the_lost(box_->view(), stay, first, lost_, core_.run.compiled().whole_batch);
+}
 
-/// What the leader wants, if all that stay in it are there; else those that hear each other go on.
-std::optional<frames::next_view> agreement::next_value(testimonies said) const {
-  said[core_.view().seat].hears = heard();  // it may have promised some time ago
-  said[core_.view().seat].dead = dead_;
-  const auto& witnesses = box_->witnesses();
-  auto next = next_members(said, box_->members(), {}, &quorum, witnesses);
-  const auto dead = proved_dead(said);
-  const bool some_lost = next.members != box_->members();
-  const bool planned =
-      std::all_of(said.begin(), said.end(), [](const auto& s) { return s.second.stand.drained; });
-  if (wanted_) {
-    const auto wanted = voters_of(*wanted_);
-    const bool all_there = std::all_of(wanted.begin(), wanted.end(), [&](seat_id m) {
-      return !has_seat(box_->members(), m) || has_seat(next.members, m);
-    });
-    if (planned && (all_there || core_.setup.run->survive == 0)) return wanted_;
-  }
-  const bool waits_for_leader = planned && !some_lost && !disturbed_;
-  if (core_.setup.run->survive == 0 || waits_for_leader || waits_for_word()) return std::nullopt;
-  if (next.is != next_membership::outcome::decided) {
+std::optional<frames::next_view> agreement::next_value(const testimonies& said) {
+  const auto f = facts(said);
+  const auto next = next_members(f);
+  // Of those that answered, and the others have ended.
+  if (next.why == obstacle::nobody_has_a_version)
     nobody_has_all_values_ =
-        next.is == next_membership::outcome::no_version &&
-        std::all_of(box_->members().begin(), box_->members().end(),
-                    [&](seat_id m) { return has_seat(dead, m) || said.contains(m); });
-    return std::nullopt;
-  }
-  for (const auto& [seat, says] : said)  // it would need all values again
-    if (has_seat(next.members, seat) && !says.stand.whole && !core_.view().brought(seat) &&
-        !has_seat(witnesses, seat))
-      return std::nullopt;
-  leave_out_those_without_values(next, said);
-  auto out = without_the_lost(next);
-  if (out.members.empty()) return std::nullopt;
-  out.all_have_values =
-      value(next.first) == 0 && have_values(without_witnesses(next.members, witnesses), said);
-  // Others that live may have it, and be heard again. Who left, or was left out of an older view, is not looked for.
-  const bool all_dead = std::all_of(out.lost.begin(), out.lost.end(), [&](seat_id s) {
-    return has_seat(dead, s) || !has_seat(box_->members(), s);
-  });
-  return all_dead || has_all_state(core_, out) ? std::optional(std::move(out)) : std::nullopt;
-}
-
-/// In iteration 0 the first node is lost, which would give them all values once more. They may join again.
-void agreement::leave_out_those_without_values(next_membership& next,
-                                               const testimonies& said) const {
-  const auto& view = core_.view();
-  const auto trainers = without_witnesses(next.members, box_->witnesses());
-  const bool have_a_giver =
-      std::any_of(trainers.begin(), trainers.end(), [&](seat_id m) { return !view.brought(m); });
-  if (have_a_giver || value(next.first) > 0) return;
-  std::erase_if(next.members, [&](seat_id m) {
-    if (has_seat(box_->witnesses(), m)) return false;
-    const auto says = said.find(m);
-    return says == said.end() || !says->second.stand.whole;
-  });
-}
-
-frames::next_view agreement::without_the_lost(const next_membership& next) const {
-  auto out = box_->view();
-  std::vector<frames::member> stay;
-  std::vector<double> weights;
-  std::vector<std::uint32_t> replicas;
-  for (std::size_t w = 0; w < out.members.size(); ++w) {
-    const auto& m = out.members[w];
-    if (!has_seat(next.members, m.seat)) {
-      out.lost.push_back(m.seat);
-      continue;
-    }
-    stay.push_back(m);
-    if (out.shares.empty()) continue;
-    weights.push_back(static_cast<double>(out.shares[w].samples));
-    replicas.push_back(out.shares[w].replicas);
-  }
-  std::erase_if(out.witnesses, [&](const auto& w) {
-    const bool goes = !has_seat(next.members, w.seat);
-    if (goes) out.lost.push_back(w.seat);
-    return goes;
-  });
-  out.why.clear();
-  for (const auto& [seat, why] : lost_) {
-    if (!has_seat(next.members, seat)) out.lost.push_back(seat);  // or one that leaves
-    out.why += (out.why.empty() ? "" : "; ") + why;
-  }
-  if (out.why.empty()) out.why = "all members hear each other again";
-  std::sort(out.lost.begin(), out.lost.end());
-  out.lost.erase(std::unique(out.lost.begin(), out.lost.end()), out.lost.end());
-  out.epoch = box_->epoch() + 1;
-  out.first_clock = clock_id{value(next.first)};
-  out.members = std::move(stay);
-  out.shares.clear();
-  if (weights.empty()) return out;
-  const auto batch = out.members.size() * core_.run.compiled().whole_batch;
-  for (const auto& s : shares_by_weight(batch, weights, replicas))
-    out.shares.push_back({s.samples, s.replicas});
+        std::all_of(f.members.begin(), f.members.end(), [&, dead = proved_dead(f.said)](seat_id m) {
+          return has_seat(dead, m) || f.said.contains(m);
+        });
+  if (next.as_planned) return wanted_;
+  if (!next.is_decided()) return std::nullopt;
+  auto out = view_of(next.members, next.first);
+  out.all_have_values = value(next.first) == 0 &&
+                        all_have_values(without_witnesses(next.members, f.witnesses), f.said);
   return out;
 }
 
 // -- losses ---------------------------------------------------------------------------------------------
 
 void agreement::lost(seat_id seat, const std::string& why, fate is) {
-  auto& b = box();
+  auto& b = renew();
   lost_[seat] = why;
   disturbed_ = true;
   if (is == fate::dead) return dead(seat);
@@ -248,7 +184,7 @@ void agreement::answered(seat_id seat) {
 }
 
 void agreement::dead(seat_id seat) {
-  auto& b = box();
+  auto& b = renew();
   answered(seat);
   if (!has_seat(dead_, seat))
     dead_.insert(std::upper_bound(dead_.begin(), dead_.end(), seat), seat);
@@ -257,7 +193,7 @@ void agreement::dead(seat_id seat) {
 
 /// Ballots that it has not heard are lost: there is to be another one.
 void agreement::found(seat_id seat) {
-  (void)box();
+  (void)renew();
   lost_.erase(seat);
   answered(seat);
   std::erase(dead_, seat);
@@ -265,7 +201,7 @@ void agreement::found(seat_id seat) {
 }
 
 bool agreement::go_on_without_them() {
-  (void)box();
+  (void)renew();
   if (lost_.empty()) return false;
   for (const auto& [seat, why] : std::map(lost_)) dead(seat);
   turn_ = 0;
@@ -273,12 +209,12 @@ bool agreement::go_on_without_them() {
 }
 
 bool agreement::wants_freeze() {
-  (void)box();  // what has been lost in an older view is over
+  (void)renew();  // what has been lost in an older view is over
   return !is_still() && (!lost_.empty() || !waiting_.empty());
 }
 
 void agreement::look() {
-  auto& b = box();
+  auto& b = renew();
   if (!is_still()) return;
   if (!waiting_.empty()) turn_ = std::max(turn_, ticks_ + next_try);  // after those ballots
   for (const auto& [from, m] : std::exchange(waiting_, {})) hear_message(from, m);
@@ -287,7 +223,7 @@ void agreement::look() {
 
 void agreement::tick() {
   if (is_under_way()) ++ticks_;
-  if (box().waits_for_stragglers() && ++straggling_ == for_stragglers)
+  if (renew().waits_for_stragglers() && ++straggling_ == for_stragglers)
     send(box_->straggler_limit_over(knowledge()));
   look();
 }
@@ -314,7 +250,7 @@ std::optional<std::string> agreement::pause_news() {
   return why;
 }
 
-bool agreement::is_hopeless() {
+bool agreement::is_hopeless() const {
   if (!is_under_way() || !is_still() || stand().whole) return false;
   if (nobody_has_all_values_) return true;
   const auto others = without_witnesses(box_->members(), box_->witnesses());
@@ -322,13 +258,13 @@ bool agreement::is_hopeless() {
                      [&](seat_id m) { return m == core_.view().seat || has_seat(dead_, m); });
 }
 
-bool agreement::is_stuck() {
+bool agreement::is_stuck() const {
   if (why_paused().empty()) return false;
   const bool hears_enough = quorum(heard(), box_->members(), dead_, box_->witnesses());
   return !hears_enough || ticks_ >= patience;
 }
 
-std::string agreement::why_paused() {
+std::string agreement::why_paused() const {
   if (!is_under_way() || ticks_ < until_paused || lost_.empty()) return "";
   std::string out = "paused: this node hears " + std::to_string(heard().size()) + " of " +
                     plural(box_->members().size(), "member") + " of view " +

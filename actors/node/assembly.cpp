@@ -1,6 +1,6 @@
 #include "actors/node/assembly.hpp"
 
-#include "actors/cluster/view_rules.hpp"
+#include "actors/membership/view_rules.hpp"
 #include "actors/node/link_bindings.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/view_shares.hpp"

@@ -4,8 +4,8 @@
 // nodes of --views. Each becomes the reason of a view. Where a member is lost first, another view comes between, and the change still
 // has to come. A part of `leading`, without a mailbox.
 #pragma once
+#include "actors/membership/view_plan.hpp"
 #include "messages/frames.hpp"
-#include "messages/membership.hpp"
 #include "models/plan/routes.hpp"
 #include "models/plan/view_schedule.hpp"
 

@@ -1,6 +1,6 @@
 #include "actors/node/changing.hpp"
 
-#include "actors/cluster/view_rules.hpp"
+#include "actors/membership/view_rules.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
@@ -74,11 +74,11 @@ void changing::take(clock_id clock) {
   core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {clock, core_.view().epoch});
 }
 
-std::optional<member_paused> changing::on(const training_paused& m) {
+std::optional<clock_id> changing::on(const training_paused& m) {
   if (core_.phase != run_phase::training || m.epoch != core_.view().epoch ||
       !core_.change.paused(m.test_phases, std::chrono::steady_clock::now()))
     return std::nullopt;
-  return member_paused{core_.view().seat, clock_id{value(m.version)}, true};
+  return clock_id{value(m.version)};
 }
 
 // -- the old graph ends ---------------------------------------------------------------------------------

@@ -11,7 +11,6 @@
 #include "actors/node/assembly.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/node/value_sender.hpp"
-#include "messages/membership.hpp"
 
 #include <chrono>
 #include <optional>
@@ -30,8 +29,8 @@ class changing {
   void take(clock_id clock);
   /// The clock that was agreed on before this node could begin to drain.
   void take_early();
-  /// The solver has paused. Returns  what the leader is to hear.
-  [[nodiscard]] std::optional<member_paused> on(const training_paused& m);
+  /// The solver has paused. Returns  the clock up to which this node has drained; empty: it was not asked to.
+  [[nodiscard]] std::optional<clock_id> on(const training_paused& m);
   /// A member is lost: the solver and all that computes end what they do; solver state stays where it is.
   void freeze();
   /// The solver has given up its clocks. True: this node has frozen.

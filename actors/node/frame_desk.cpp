@@ -258,7 +258,8 @@ frame_desk::next frame_desk::on(const frames::hold_training&, const sender&) {
 }
 
 frame_desk::next frame_desk::on(const frames::worker_paused& f, const sender& from) {
-  leader_.here()->paused({from.seat, f.clock, f.drained});
+  auto& leads = *leader_.here();
+  f.drained ? leads.drained(from.seat, f.clock) : leads.holds(from.seat, f.clock);
   return next::nothing;
 }
 

@@ -28,11 +28,18 @@ bool leader_line::done(version_id version) const {
   return !leading_ && core_.view().leads();
 }
 
-void leader_line::paused(const member_paused& m) const {
+void leader_line::holds(clock_id clock) const {
   if (leading_)
-    leading_->paused(m);
+    leading_->holds(core_.view().seat, clock);
   else
-    core_.members.to_leader(frames::worker_paused{m.clock, m.drained});
+    core_.members.to_leader(frames::worker_paused{clock, false});
+}
+
+void leader_line::drained(clock_id clock) const {
+  if (leading_)
+    leading_->drained(core_.view().seat, clock);
+  else
+    core_.members.to_leader(frames::worker_paused{clock, true});
 }
 
 void leader_line::leaves(const std::string& why) const {

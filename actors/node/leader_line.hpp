@@ -23,7 +23,9 @@ class leader_line {
   [[nodiscard]] bool ready() const;
   [[nodiscard]] bool done(version_id version) const;
 
-  void paused(const member_paused& m) const;
+  /// It would begin this clock next, and waits; or it has trained up to it.
+  void holds(clock_id clock) const;
+  void drained(clock_id clock) const;
   /// This node wants to leave.
   void leaves(const std::string& why) const;
   /// This node has no link to a newcomer of the view that forms.

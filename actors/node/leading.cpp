@@ -65,9 +65,8 @@ void leading::chosen_again(const routes_chosen& m) {
   setup.run->routes_follow_links = m.follow_links;
   if (same_routes(m.routes, setup.run->routes)) return;
   for (const auto& note : m.notes) setup.display->note(note);
-  core_.as_node.tell<change_wanted>(
-      members_, {numbers_of(m.routes), std::nullopt,
-                 "chosen again for " + plural(core_.view().members.size(), "node")});
+  plan_->wants({numbers_of(m.routes), std::nullopt,
+                "chosen again for " + plural(core_.view().members.size(), "node")});
 }
 
 bool leading::on(const routes_chosen& m) {
@@ -101,14 +100,6 @@ bool leading::is_alone() const {
   return core_.setup.run->workers == 1;
 }
 
-void leading::spawn_coordinator(coordinator_setup setup) {
-  members_ = poseidon::spawn<coordinator>(core_.as_node.system(), *core_.setup.edges,
-                                          thread_kind::shared, "coordinator", std::move(setup));
-  const auto self = core_.as_node.self();
-  core_.as_node.tell<connect_coordinator>(members_,
-                                          {self, self, self, self, self, self, self, self});
-}
-
 void leading::take_over(const frames::next_view& next) {
   const auto view = following(core_.view(), next);
   std::set<seat_id> leave, come;
@@ -116,9 +107,7 @@ void leading::take_over(const frames::next_view& next) {
     if (!view.has(seat) && !has_seat(view.lost, seat)) leave.insert(seat);
   for (const auto& m : view.members)
     if (view.brought(m.seat)) come.insert(m.seat);
-  if (members_) {
-    core_.as_node.tell<shut_down>(members_, {});
-  } else {
+  if (!plan_) {
     core_.setup.display->note("this node leads from now on");
     took_over_ = true;
     newcomers_.take_over();
@@ -126,28 +115,31 @@ void leading::take_over(const frames::next_view& next) {
   }
   newcomers_.come_with(view, next);
   planned_.overtaken_by(next);
-  spawn_coordinator({next.members.size(), next.members, true, std::move(leave),
-                     core_.setup.choices.by_schedule && !took_over_, next.epoch, std::move(come)});
+  plan_.emplace(view_plan_setup{.workers = next.members.size(),
+                                .members = next.members,
+                                .forming = true,
+                                .parting = std::move(leave),
+                                .by_schedule = core_.setup.choices.by_schedule && !took_over_,
+                                .epoch = next.epoch,
+                                .newcomers = std::move(come)});
 }
 
 // -- nodes that join and leave while training ------------------------------------------------------------
 
 void leading::on(const frames::join_ready& f, seat_id from) {
   if (witnesses_.ready(from)) return change_witnesses();
-  if (auto newcomer = newcomers_.ready(f, from))
-    core_.as_node.tell<newcomer_ready>(members_, {std::move(*newcomer)});
+  if (const auto newcomer = newcomers_.ready(f, from)) plan_->newcomer_ready(*newcomer);
 }
 
 /// A view that begins, or one that is being agreed on already, is asked for nothing: began() asks again.
 void leading::change_witnesses() {
   if (witnesses_.want_a_view())
-    core_.as_node.tell<change_wanted>(members_,
-                                      {numbers_of(core_.setup.run->routes), std::nullopt, ""});
+    plan_->wants({numbers_of(core_.setup.run->routes), std::nullopt, ""});
 }
 
 bool leading::gone(seat_id seat, const std::string& why) {
   if (witnesses_.gone(seat, why)) return false;
-  if (newcomers_.gone(seat, why)) core_.as_node.tell<newcomer_gone>(members_, {seat});
+  if (newcomers_.gone(seat, why)) plan_->newcomer_gone(seat);
   // Programs have been given their numbers.
   const bool may_be_replaced =
       core_.phase == run_phase::gathering && !is_alone() && !core_.setup.around;
@@ -169,19 +161,18 @@ void leading::leaves(seat_id seat, const std::string& why) {
     witnesses_.leaves(seat);
     return change_witnesses();
   }
-  core_.as_node.tell<member_leaves>(members_, {seat});
+  plan_->leaves(seat);
 }
 
 void leading::began() {
   newcomers_.began();
-  core_.as_node.tell<everyone_began>(members_, {});
-  for (auto& ready : newcomers_.that_are_ready())
-    core_.as_node.tell<newcomer_ready>(members_, {std::move(ready)});
+  plan_->began();
+  for (const auto& ready : newcomers_.that_are_ready()) plan_->newcomer_ready(ready);
   witnesses_.began();
   change_witnesses();
 }
 
-frames::next_view leading::next_view(const everyone_drained& m) const {
+frames::next_view leading::next_view(const plan::propose_view& m) const {
   const auto& run = *core_.setup.run;
   frames::next_view next;
   if (core_.change.knows_next()) {  // it is replaced, with the same routes
@@ -245,7 +236,7 @@ void leading::tell_view() {
   if (!view.before.empty()) newcomers_.come_to_first_node();
 }
 
-// -- what coordinator and protocol_selector hear ---------------------------------------------------------
+// -- what the plan and protocol_selector hear -------------------------------------------------------------
 
 void leading::on(const frames::member_ready& f, seat_id from) {
   core_.setup.display->detail("membership: " + core_.view().name_of(from) + " is ready");
@@ -255,7 +246,7 @@ void leading::on(const frames::member_ready& f, seat_id from) {
 }
 
 void leading::ready(seat_id seat, std::uint64_t epoch) {
-  core_.as_node.tell<member_is_ready>(members_, {seat, epoch});
+  plan_->ready(seat, epoch);
 }
 
 void leading::on(const frames::worker_done& f, seat_id from) {
@@ -271,11 +262,7 @@ void leading::done(seat_id seat, version_id version) {
     core_.as_node.tell<control_arrived>(core_.run.the_trainer().control,
                                         {core_.view().self(), left, core_.view().seat});
   }
-  core_.as_node.tell<member_is_done>(members_, {seat, version});
-}
-
-void leading::paused(const member_paused& m) {
-  core_.as_node.tell<member_paused>(members_, m);
+  plan_->done(seat, version);
 }
 
 void leading::rate(worker_id from, link_watch::rate r) {
@@ -296,18 +283,18 @@ std::optional<clock_id> leading::announce_next_change() {
   auto next = planned_.take_next(core_.setup.run->routes);
   if (!next) return std::nullopt;
   const auto at = *next->clock;
-  core_.as_node.tell<change_wanted>(members_, std::move(*next));
+  plan_->wants(*next);
   core_.members.broadcast(frames::drain{at});
   return at;
 }
 
 void leading::ends() {
-  core_.as_node.tell<schedule_ends>(members_, {});
+  if (plan_) plan_->schedule_ends();
 }
 
 void leading::on(const routes_proposed& m) {
   core_.setup.display->note("routes: " + m.why);
-  core_.as_node.tell<change_wanted>(members_, {numbers_of(m.routes), std::nullopt, m.why});
+  plan_->wants({numbers_of(m.routes), std::nullopt, m.why});
 }
 
 /// What is proposed from now on may give these parameters the factor route.
@@ -323,7 +310,6 @@ void leading::changed(std::chrono::milliseconds paused, bool other_members) {
 }
 
 void leading::end() {
-  core_.as_node.tell<shut_down>(members_, {});
   if (selector_) core_.as_node.tell<shut_down>(selector_, {});
 }
 

@@ -1,22 +1,21 @@
 // actors/node/leading.hpp
 //
 // What only the leader of several nodes does: it chooses routes, lets nodes join, splits the batch, tells the view, and says
-// for all nodes what coordinator and protocol_selector are to hear. A part of `node`, which has one while it leads; a node
+// for all nodes what view_plan and protocol_selector are to hear. A part of `node`, which has one while it leads; a node
 // that comes to lead makes one. `joining` is its counterpart.
 //
-//   choose -routes_chosen-> gathering -view_agreed-> [-time_net-> every node (the leader, too) times its own net -net_timed->
+//   choose -routes_chosen-> gathering -agree_on_first_view-> [-time_net-> every node (the leader, too) times its own net -net_timed->
 //   shares] -> [links timed, routes chosen] -> the view is told, the node builds
 //   Where a node goes before the view is told, it gathers again.
 #pragma once
 #include "actors/cluster/batch_split.hpp"
-#include "actors/cluster/coordinator.hpp"
+#include "actors/membership/view_plan.hpp"
 #include "actors/node/change_schedule.hpp"
 #include "actors/node/newcomers.hpp"
 #include "actors/node/node_core.hpp"
 #include "actors/node/witnesses.hpp"
 #include "actors/routes/link_watch.hpp"
 #include "actors/routes/protocol_selector.hpp"
-#include "messages/membership.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -37,7 +36,7 @@ class leading {
   void gather();
   // True: all nodes have been told the view, and this one is to build, too.  Errors   spec_error.
   [[nodiscard]] bool on(const routes_chosen& m);
-  [[nodiscard]] bool on(const view_agreed& m);
+  [[nodiscard]] bool agree(const plan::agree_on_first_view& m);
   void on(const routes_proposed& m);
   void on(const factors_offered& m);
   /// Leads this view, which forms: another node has led before, or members are lost. Nodes that wait to join still do.
@@ -61,7 +60,8 @@ class leading {
   // Of any node, the leader's own too.
   void ready(seat_id seat, std::uint64_t epoch);
   void done(seat_id seat, version_id version);
-  void paused(const member_paused& m);
+  void holds(seat_id seat, clock_id clock) { plan_->holds(seat, clock); }
+  void drained(seat_id seat, clock_id clock) { plan_->drained(seat, clock); }
   void rate(worker_id from, link_watch::rate r);
   void probe_heard(worker_id from, std::uint32_t round);
 
@@ -72,13 +72,19 @@ class leading {
   /// begin, so that none has begun that clock.
   [[nodiscard]] std::optional<clock_id> announce_next_change();
   /// All have drained, or a newcomer of the view that forms is gone. Returns  what the members are to agree on.
-  [[nodiscard]] frames::next_view next_view(const everyone_drained& m) const;
+  [[nodiscard]] frames::next_view next_view(const plan::propose_view& m) const;
   /// They have: tells newcomers what this node knows of the run.
   void tell_newcomers(const frames::next_view& next) { newcomers_.tell_next_view(next); }
   /// The run is to end: it waits for no node that --views wants.
   void ends();
   /// All train in the next view.
   void changed(std::chrono::milliseconds paused, bool other_members);
+
+  /// What the plan of the view, or of the next one, asks for; one after the other.
+  [[nodiscard]] std::optional<plan::action> take_action() {
+    return plan_ ? plan_->take_action() : std::nullopt;
+  }
+  void leavers_collected(std::uint64_t epoch) { plan_->leavers_collected(epoch); }
 
   /// Why the first routes are as they are.
   [[nodiscard]] const std::vector<route_decision>& decisions() const { return decisions_; }
@@ -95,14 +101,14 @@ class leading {
   void spawn_selector();
   void choose_again();
   void chosen_again(const routes_chosen& m);
-  void spawn_coordinator(coordinator_setup setup);
+  void plan_first_view();
   [[nodiscard]] bool is_alone() const;
   void split_batch();
   [[nodiscard]] bool tell_view_if_known();
   void tell_view();
 
   node_core& core_;
-  handle<coordinator> members_;
+  std::optional<view_plan> plan_;  // from gather() or take_over() on
   handle<protocol_selector> selector_;
   bool routes_need_rate_ = false;
   bool gathers_ = false;            // until there is a first view

@@ -36,6 +36,12 @@ std::optional<std::string> objection_to_kind(const link_identity& joiner, bool o
 
 }  // namespace
 
+void leading::plan_first_view() {
+  plan_.emplace(view_plan_setup{.workers = core_.setup.run->workers,
+                                .members = in_,
+                                .by_schedule = core_.setup.choices.by_schedule});
+}
+
 void leading::gather() {
   const auto& setup = core_.setup;
   core_.phase = run_phase::gathering;
@@ -43,7 +49,7 @@ void leading::gather() {
   const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
   const frames::member self{core_.view().seat, address, core_.members.own_identity().fingerprint};
   in_ = {self};
-  spawn_coordinator({setup.run->workers, in_, false, {}, core_.setup.choices.by_schedule});
+  plan_first_view();
   if (is_alone()) {
     core_.members.enter(formed(core_.view(), {self}, clock_id{setup.run->first_clock}, false));
     newcomers_.tell_all();
@@ -103,11 +109,10 @@ void leading::joined(const frames::member& joiner) {
   in_.push_back(joiner);
   if (setup.around) tell_who_gathers(joiner.seat);
   if (in_.size() == setup.run->workers) gathers_ = false;
-  core_.as_node.tell<member_joined>(members_, {joiner});
+  plan_->joined(joiner);
 }
 
-bool leading::on(const view_agreed& m) {
-  if (m.members != in_) return false;  // one of them is gone meanwhile
+bool leading::agree(const plan::agree_on_first_view& m) {
   const auto& run = *core_.setup.run;
   core_.members.enter(formed(core_.view(), m.members, clock_id{run.first_clock}, run.survive > 0));
   const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
@@ -122,11 +127,10 @@ void leading::gather_again() {
   gathers_ = true;
   split_ = {};
   run.shares.clear();
-  core_.as_node.tell<shut_down>(members_, {});
   auto none = view_of_leader();
   none.run = core_.view().run;
   core_.members.enter(none);
-  spawn_coordinator({run.workers, in_, false, {}, core_.setup.choices.by_schedule});
+  plan_first_view();
   if (std::exchange(measures_, false)) choose_anew();
   for (const auto& m : newcomers_.take_all()) joined(m);  // who came too late may be in time now
 }

@@ -1,6 +1,6 @@
 #include "actors/node/leavers.hpp"
 
-#include "actors/cluster/view_rules.hpp"
+#include "actors/membership/view_rules.hpp"
 #include "actors/node/node.hpp"
 
 #include <utility>

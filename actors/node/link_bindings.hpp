@@ -2,8 +2,8 @@
 // to, the memory that values land in, and what the peer may say next.
 #pragma once
 #include "actors/client/program.hpp"
-#include "actors/cluster/view.hpp"
 #include "actors/links/link_binding.hpp"
+#include "actors/membership/view.hpp"
 #include "actors/parameters/parameter_graph.hpp"
 #include "actors/run/compiled_run.hpp"
 #include "actors/run/run_definition.hpp"

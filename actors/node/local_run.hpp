@@ -3,8 +3,8 @@
 // What this node trains: its compiled nets, the actors on them, and the parameters, which outlive both when the view
 // changes. A plain object of `node`.
 #pragma once
-#include "actors/cluster/view.hpp"
 #include "actors/cluster/view_change.hpp"
+#include "actors/membership/view.hpp"
 #include "actors/node/node_setup.hpp"
 #include "actors/node/training_graph.hpp"
 #include "actors/run/compiled_run.hpp"

@@ -3,7 +3,7 @@
 // Nodes that join a run that trains, as its leader sees them: which may, what they are told to get ready, and what they become
 // part of when all members have drained. Until then none of them is waited for. A part of `leading`.
 //
-//   add -> the run, as a prospect -> join_ready -> [the coordinator changes the view] -> tell_next_view [-> the same again, where
+//   add -> the run, as a prospect -> join_ready -> [the plan changes the view] -> tell_next_view [-> the same again, where
 //   one of them dies before that view begins] -> began
 #pragma once
 #include "actors/node/node_core.hpp"

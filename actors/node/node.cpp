@@ -15,7 +15,10 @@ node::node(actor_context context, node_setup setup)
     : actor(context), core_(this, std::move(setup)) {}
 
 void node::started() {
-  set_down_handler([this](const caf::down_msg& m) { an_actor_died(m); });
+  set_down_handler([this](const caf::down_msg& m) {
+    an_actor_died(m);
+    handled();
+  });
   // There is no actor above this one that would hear of it.
   set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {
     end_.threw(thrown);
@@ -119,12 +122,6 @@ void node::on(const peer_refused& m) {
   core_.setup.display->note("refused: " + m.text);
 }
 
-void node::on(const view_agreed& m) {
-  guarded([&] {
-    if (leader_.here()->on(m)) build();
-  });
-}
-
 void node::build() {
   assembly_.build(leader_.here() != nullptr ? leader_.here()->decisions()
                                             : std::vector<route_decision>{});
@@ -141,31 +138,7 @@ void node::on(const link_bound& m) {
 /// This node's graph and links stand; it waits for the others.
 void node::stands() {
   if (core_.phase == run_phase::waiting) values_.show();
-  if (leader_.ready()) on(everyone_ready{view().epoch});
-}
-
-/// All links of all nodes are bound now: values may travel.
-void node::on(const everyone_ready& m) {
-  if (m.epoch != view().epoch) return;
-  guarded([this] {
-    // Another view takes the place of this one.
-    if (core_.phase != run_phase::waiting && core_.phase != run_phase::resuming) return;
-    if (!core_.members.missing().empty() || agreement_.has_promised()) return;
-    if (auto* const leads = leader_.here()) {
-      leads->check_replicas();
-      if (const auto next = leads->announce_next_change()) changing_.take(*next);
-    }
-    if (core_.phase == run_phase::resuming) {
-      resume();
-    } else {
-      core_.setup.display->detail(
-          "membership: all are ready; sending first values, training begins");
-      values_.make_first_values();
-      values_.hand_over();
-      begin();
-    }
-    if (auto* const leads = leader_.here()) leads->began();
-  });
+  if (leader_.ready()) act_on(plan::begin_view{});
 }
 
 void node::begin() {
@@ -227,10 +200,6 @@ void node::on(const training_done& m) {
   if (!m.snapshot_error.empty()) end_.without_snapshot(m.version, m.snapshot_error);
   core_.done = true;
   if (leader_.done(m.version)) close();
-}
-
-void node::on(const everyone_done& m) {
-  if (m.epoch == view().epoch) close();
 }
 
 void node::on(const interrupted& m) {

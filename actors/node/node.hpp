@@ -18,8 +18,6 @@
 //
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
-//          view_agreed, everyone_ready, everyone_done   from coordinator (leader)
-//          hold_everyone, drain_agreed, others_wait, everyone_drained, everyone_leaves   from coordinator (leader)
 //          routes_chosen, routes_proposed   from protocol_selector (leader of several)
 //          factors_offered    from caller (leader)
 //          control_arrived, link_bound, link_flow, link_lost   from network_link
@@ -30,10 +28,8 @@
 //          snapshot_written   from checkpointer, after a peer was lost
 //          sought             from seeker, while a lost member is looked for
 //          interrupted        from the app's signal thread
-//          look_at_progress, look_at_agreement, look_at_leavers, dial_again   from itself
-// Sends    connect_coordinator, member_joined, member_is_ready, member_is_done   to coordinator
-//          change_wanted, schedule_ends, member_paused, newcomer_ready, newcomer_gone, member_leaves, everyone_began   to coordinator
-//          choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
+//          look_at_progress, look_at_agreement, look_at_leavers, leavers_collected, dial_again   from itself
+// Sends    choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
 //          connect_telemetry, control_arrived (watch)   to telemetry
 //          begin_training, stop_soon, snapshot_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
@@ -68,7 +64,7 @@
 #include "actors/node/run_end.hpp"
 #include "actors/node/search.hpp"
 #include "actors/node/value_sender.hpp"
-#include "messages/membership.hpp"
+#include "messages/node.hpp"
 
 #include <cstdint>
 #include <map>
@@ -85,6 +81,10 @@ struct look_at_progress {};
 struct look_at_agreement {};
 /// To itself: are those that have left still needed?
 struct look_at_leavers {};
+/// To itself: the members that leave have had time to say so, in the view of `epoch`.
+struct leavers_collected {
+  std::uint64_t epoch = 0;
+};
 /// To itself: the leader was just being replaced when this node dialed.
 struct dial_again {};
 
@@ -93,24 +93,21 @@ class node : public actor<node> {
   static constexpr const char* type_name = "node";
   using accepts =
       messages<start_node, routes_chosen, routes_proposed, factors_offered, link_accepted,
-               peer_refused, view_agreed, everyone_ready, everyone_done, hold_everyone,
-               drain_agreed, others_wait, everyone_drained, everyone_leaves, control_arrived,
-               link_bound, link_flow, link_lost, stop_decided, training_done, training_failed,
-               clocks_held, look_at_progress, look_at_agreement, look_at_leavers, sought,
-               dial_again, training_paused, clocks_given_up, history_released, snapshot_written,
-               interrupted>;
+               peer_refused, leavers_collected, control_arrived, link_bound, link_flow, link_lost,
+               stop_decided, training_done, training_failed, clocks_held, look_at_progress,
+               look_at_agreement, look_at_leavers, sought, dial_again, training_paused,
+               clocks_given_up, history_released, snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
-               routes_changed, connect_coordinator, connect_telemetry, member_joined,
-               member_is_ready, member_is_done, change_wanted, schedule_ends, member_paused,
-               newcomer_ready, newcomer_gone, member_leaves, everyone_began, send_frame, bind_link,
-               close_link, begin_training, stop_soon, snapshot_soon, finish_after, control_arrived,
-               hold_clocks, pause_at, resume_training, give_up_clocks, go_back, release_history,
-               chunk_landed, history_arrived, write_snapshot, floor_reached, stop_accepting, seek,
-               shut_down>;
+               routes_changed, connect_telemetry, send_frame, bind_link, close_link, begin_training,
+               stop_soon, snapshot_soon, finish_after, control_arrived, hold_clocks, pause_at,
+               resume_training, give_up_clocks, go_back, release_history, chunk_landed,
+               history_arrived, write_snapshot, floor_reached, stop_accepting, seek, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();
+  /// After each message: does what the plan of the views asks for.
+  void handled();
   void ended();
 
   // until training begins
@@ -119,27 +116,20 @@ class node : public actor<node> {
   void on(const routes_chosen& m);
   void on(const link_accepted& m);
   void on(const peer_refused& m);
-  void on(const view_agreed& m);
   void on(const link_bound& m);
-  void on(const everyone_ready& m);
   // the next view
   void on(const link_flow& m);
   void on(const routes_proposed& m);
   void on(const factors_offered& m);
-  void on(const hold_everyone& m);
   void on(const clocks_held& m);
-  void on(const drain_agreed& m);
   void on(const training_paused& m);
   void on(const clocks_given_up&);
-  void on(const others_wait& m);
-  void on(const everyone_drained& m);
-  void on(const everyone_leaves& m);
+  void on(const leavers_collected& m);
   void on(const history_released& m);
   // training and its end
   void on(const control_arrived& m);
   void on(const stop_decided& m);
   void on(const training_done& m);
-  void on(const everyone_done& m);
   void on(const interrupted& m);
   void on(const link_lost& m);
   void on(const training_failed& m);
@@ -150,6 +140,16 @@ class node : public actor<node> {
   void on(const sought& m);
 
  private:
+  // What the leader's plan asks for, and what a node that is alone does without one.
+  void act_on(const plan::agree_on_first_view& a);
+  void act_on(const plan::begin_view&);
+  void act_on(const plan::hold_all&);
+  void act_on(const plan::drain_all& a);
+  void act_on(const plan::others_wait& a);
+  void act_on(const plan::propose_view& a);
+  void act_on(const plan::collect_leavers& a);
+  void act_on(const plan::end_run&);
+  void act_on(const plan::all_are_done&);
   /// Runs a step; what it throws is the user's to read, not a crash.
   template <class Step>
   void guarded(Step step) {
@@ -204,7 +204,7 @@ class node : public actor<node> {
   changing changing_{core_, assembly_, values_};
   agreement agreement_{core_};
   search search_{core_};
-  std::optional<everyone_drained> drained_;  // the view that it asks for has not been proposed yet
+  std::optional<plan::propose_view> drained_;  // what is asked for has not been proposed yet
   static constexpr std::size_t most_lost_early = 64;
   // Newcomers, before this node knew of the view with them.
   std::map<seat_id, link_lost> lost_early_;
@@ -230,4 +230,5 @@ class node : public actor<node> {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_progress)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_agreement)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::look_at_leavers)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::leavers_collected)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::dial_again)

@@ -27,42 +27,16 @@ void node::on(const factors_offered& m) {
   if (auto* const leads = leader_.here()) leads->on(m);
 }
 
-void node::on(const hold_everyone& m) {
-  if (m.epoch != view().epoch) return;
-  core_.members.broadcast(frames::hold_training{});
-  changing_.hold();
-}
-
 void node::on(const clocks_held& m) {
-  if (m.epoch == view().epoch) leader_.paused({view().seat, m.clock, false});
-}
-
-void node::on(const drain_agreed& m) {
-  // A member was lost meanwhile: the coordinator of the next view agrees on another clock, if it still has a reason.
-  if (m.epoch != view().epoch || core_.phase != run_phase::training || core_.change.has_frozen())
-    return;
-  core_.members.broadcast(frames::drain{m.clock});
-  changing_.take(m.clock);
+  if (m.epoch == view().epoch) leader_.holds(m.clock);
 }
 
 void node::on(const training_paused& m) {
-  if (const auto paused = changing_.on(m)) leader_.paused(*paused);
+  if (const auto clock = changing_.on(m)) leader_.drained(*clock);
 }
 
 void node::on(const clocks_given_up&) {
   if (changing_.gave_up()) has_frozen();
-}
-
-/// They have all versions up to this clock's whole. The leader may wait for its snapshot, which waits for that.
-void node::on(const others_wait& m) {
-  if (m.epoch != view().epoch || core_.phase != run_phase::training || core_.change.has_frozen())
-    return;
-  tell<floor_reached>(core_.run.checkpoints(), {version_id{value(m.clock)}});
-}
-
-void node::on(const everyone_drained& m) {
-  drained_ = m;
-  propose();
 }
 
 /// One view after the other: what follows a view is proposed when that view has been decided.
@@ -120,7 +94,7 @@ void node::follow(const frames::next_view& next) {
                     "without. " +
                     next.why,
                 3);
-  // Its coordinator has planned another one, or none.
+  // Its plan has been of another one, or of none.
   const bool unplanned = change.at() == view_change::step::frozen || next.lost != view().lost ||
                          (leader_.here() != nullptr && !agreement_.is_as_wanted(next));
   desk_.next_view();
@@ -352,11 +326,6 @@ void node::begin_as_told(void (node::*begins)()) {
   if (!missing.empty() && core_.setup.run->survive == 0) return fail(missing.begin()->second, 3);
   (this->*begins)();
   for (const auto& [seat, why] : missing) member_lost({seat, why, false});
-}
-
-/// All members have been told to leave: that is the end of the run, with its snapshot.
-void node::on(const everyone_leaves& m) {
-  if (m.epoch == view().epoch) tell<stop_soon>(core_.run.the_trainer().stop, {"all nodes leave"});
 }
 
 void node::on(const history_released& m) {

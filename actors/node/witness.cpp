@@ -72,20 +72,6 @@ void witness::ended() {
   if (!has_ended_) end(1, "internal error: the witness was stopped");
 }
 
-/// Runs a step; what it throws is the user's to read, not a crash.
-template <class Step>
-void witness::guarded(Step step) {
-  try {
-    step();
-  } catch (const std::invalid_argument& e) {
-    end(2, e.what());
-  } catch (const handshake_error& e) {
-    end(2, e.what());
-  } catch (const socket_error& e) {
-    if (e.error != ECANCELED) end(2, e.what());  // else `interrupted` is the next message
-  }
-}
-
 // -- it joins --------------------------------------------------------------------------------------------
 
 void witness::on(const start_node&) {

@@ -7,7 +7,7 @@
 //   joining -the run, as a prospect-> ready, when it has a link to each member -a view with it-> voting
 //   voting -another view with it-> voting -one without it-> ended: it has left, or was left out
 //
-// Its box (actors/cluster/ballot_box.hpp) is all that it must not forget, so a process that has ended never comes back in its seat.
+// Its box (actors/membership/ballot_box.hpp) is all that it must not forget, so a process that has ended never comes back in its seat.
 // It asks nobody for a view that it has missed: each member tells the view that it follows. Where it has lost its link to a member, that
 // one dials it again, whatever their seats; it only looks whether the others have gone on without it.
 //
@@ -26,13 +26,15 @@
 #pragma once
 #include "actors/cluster/member.hpp"
 #include "actors/cluster/seeker.hpp"
-#include "actors/cluster/view_ballots.hpp"
 #include "actors/core/actor.hpp"
+#include "actors/membership/view_ballots.hpp"
 #include "actors/node/node_setup.hpp"
-#include "messages/membership.hpp"
+#include "messages/node.hpp"
 
+#include <cerrno>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -72,8 +74,19 @@ class witness : public actor<witness> {
     int ahead = 0;           // so often it was in a later view
     bool asked = false;
   };
+  /// Runs a step; what it throws is the user's to read, not a crash.
   template <class Step>
-  void guarded(Step step);
+  void guarded(Step step) {
+    try {
+      step();
+    } catch (const std::invalid_argument& e) {
+      end(2, e.what());
+    } catch (const handshake_error& e) {
+      end(2, e.what());
+    } catch (const socket_error& e) {
+      if (e.error != ECANCELED) end(2, e.what());  // else `interrupted` is the next message
+    }
+  }
   [[nodiscard]] member_setup membership();
   [[nodiscard]] member_context here();
   [[nodiscard]] const agreed_view& view() const { return members_.view(); }

@@ -76,9 +76,6 @@ class planner {
     if (size_.nodes == 1) return;
 
     if (size_.worker == 0) {
-      const auto coordinator = add("coordinator", "coordinator", "control");
-      edge(node_, coordinator, "member_joined", kind::control);
-      edge(coordinator, node_, "view_agreed", kind::control);
       selector_ = add("protocol_selector", "protocol_selector", "control");
       for (const auto* message : {"choose_routes", "measure_links", "probe_answered"})
         edge(node_, selector_, message, kind::control);

@@ -16,7 +16,7 @@ namespace poseidon {
 struct cluster_size {
   std::size_t nodes = 1;
   std::size_t replicas = 1;  ///< per node
-  std::size_t worker = 0;    ///< the node that is drawn; the coordinator lives on worker 0
+  std::size_t worker = 0;    ///< the node that is drawn; the protocol_selector lives on worker 0
 };
 
 /// The actors that one node of the cluster runs. `p` must be the partition of `train` over

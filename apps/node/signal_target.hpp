@@ -1,7 +1,7 @@
 // apps/node/signal_target.hpp - which node of this process hears of a signal.
 #pragma once
 #include "apps/node/caffe_options.hpp"
-#include "messages/membership.hpp"
+#include "messages/node.hpp"
 
 #include <csignal>
 #include <functional>

@@ -241,7 +241,7 @@ struct NextView {
   witnesses @9 :List(Member); # as in View
 }
 
-# The members of the view of `epoch` decide by ballots which view is next (actors/cluster/ballot_box.hpp).
+# The members of the view of `epoch` decide by ballots which view is next (actors/membership/ballot_box.hpp).
 struct Ballot {
   round @0 :UInt32;           # 0: none
   seat @1 :UInt32;            # of the proposer

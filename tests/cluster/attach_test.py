@@ -136,13 +136,13 @@ class Attach(small_run.Trained):
             self.names = {n["name"] for n in json.loads(draw("json"))["nodes"]}
             return "factor_broadcast ip1" in self.names and "gradient_push ip1" not in self.names
         cluster.wait_until(changed, "the actors of the changed routes are listed")
-        self.assertTrue({"node", "coordinator", "layer conv1 [0]", "gradient_push ip2", "network_link 1 in"} <= self.names, self.names)
+        self.assertTrue({"node", "protocol_selector", "layer conv1 [0]", "gradient_push ip2", "network_link 1 in"} <= self.names, self.names)
         dot = draw("dot")
         self.assertIn(f": {len(self.names)} actors, ", dot)
         self.assertEqual((dot.count("factor_broadcast"), dot.count("gradient_push")), (1, 2))
         cluster.wait_until(lambda: self.graph("--attach", at, "-o", drawn["json"], "--worker", "1").returncode == 0
                            and "layer conv1 [0]" in drawn["json"].read_text(), "the other node has reported")
-        self.assertNotIn("coordinator", {n["name"] for n in json.loads(drawn["json"].read_text())["nodes"]})
+        self.assertNotIn("protocol_selector", {n["name"] for n in json.loads(drawn["json"].read_text())["nodes"]})
         if shutil.which("dot"):
             xml.etree.ElementTree.fromstring(draw("svg"))
             self.assertFalse(drawn["dot"].read_text() != dot, "the file beside it is the user's own")

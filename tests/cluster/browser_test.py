@@ -63,7 +63,7 @@ class Shown(ShownPage):
         with self.subTest("the other node"):
             b.click("#members tr[data-worker='1'] td")
             b.wait_for("poseidon.store.graph.run.worker === 1 && poseidon.graph.elements.size > 10 && poseidon.store.spans.size > 50", "worker 1 is shown")
-            self.assertEqual(b.value("poseidon.store.graph.nodes.some(n => n.kind === 'coordinator')"), False)
+            self.assertEqual(b.value("poseidon.store.graph.nodes.some(n => n.kind === 'protocol_selector')"), False)
             self.keep(b, "other-node")
         with self.subTest("after a reload the curves begin where the run did"):
             b.open(self.page)

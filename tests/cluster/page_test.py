@@ -79,7 +79,7 @@ class Page(small_run.Trained):
             self.assertEqual(kinds["layer conv1 [0]"]["type"], "Convolution")
             self.assertEqual(kinds["gradient_push conv1"]["card"], "conv1")
             self.assertIn(f"network_link {1 - worker}", kinds)
-            self.assertEqual("coordinator" in kinds, worker == 0)
+            self.assertEqual("protocol_selector" in kinds, worker == 0)
             ids = {n["id"] for n in self.graph["nodes"]}
             self.assertTrue(all(e["src"] in ids and e["dst"] in ids for e in self.graph["edges"]))
             self.assertEqual({e["kind"] for e in self.graph["edges"] if e["message"] == "bottom_ready"}, {"data"})

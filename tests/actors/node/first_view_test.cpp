@@ -180,7 +180,7 @@ TEST_CASE(
     CAPTURE(members);
     t.cluster(members);
     REQUIRE(t.until_said(members - 1, "all actors stand; waiting for the others"));
-    t.some_turns(random, 400);
+    t.some_turns(random, 340);
     if (t.nodes[0]->display->done > 0) continue;
     t.kill(0);
     for (int ticks = 0; ticks < 100; ++ticks) {

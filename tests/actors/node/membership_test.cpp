@@ -34,7 +34,7 @@ void leave(node_rig& t, std::size_t node) {
   t.sim.tell(t.nodes[node]->it, interrupted{15, false, true});
   REQUIRE(t.until_said(0, "worker " + std::to_string(node) + " (" +
                               std::string(1, static_cast<char>('a' + node)) + ":7600) leaves"));
-  for (int i = 0; i < 20; ++i) t.sim.step();  // the coordinator has heard of it
+  for (int i = 0; i < 20; ++i) t.sim.step();  // the leader has heard of it
 }
 
 void all_but_the_leaver_end_with_0(const node_rig& t, std::size_t leaver) {

@@ -155,7 +155,7 @@ TEST_CASE("plan: every planned edge carries a message that its ends declare") {
   }
 }
 
-TEST_CASE("plan: one node alone has no links, no acceptor and no coordinator") {
+TEST_CASE("plan: one node alone has no links, no acceptor and no protocol_selector") {
   const auto n = small_net();
   CHECK(names(plan_graph(n, dealt(n, 1), {1, 1, 0})) ==
         std::set<std::string>{"node", "solver", "stream compute [0]", "server_shard",
@@ -186,18 +186,18 @@ TEST_CASE("plan: every layer that is a source has a data source, whatever its ty
   }
 }
 
-TEST_CASE("plan: links lead to every other worker, and only worker 0 has the coordinator") {
+TEST_CASE("plan: links lead to every other worker, and only worker 0 has the protocol_selector") {
   const auto n = small_net();
   const auto first = names(plan_graph(n, dealt(n, 3), {3, 1, 0}));
   CHECK(first.count("network_link 0") == 0);
   CHECK(first.count("network_link 1") == 1);
   CHECK(first.count("network_link 2") == 1);
   CHECK(first.count("network_link 2 in") == 1);
-  CHECK(first.count("coordinator") == 1);
+  CHECK(first.count("protocol_selector") == 1);
   const auto last = names(plan_graph(n, dealt(n, 3), {3, 1, 2}));
   CHECK(last.count("network_link 0") == 1);
   CHECK(last.count("network_link 2") == 0);
-  CHECK(last.count("coordinator") == 0);
+  CHECK(last.count("protocol_selector") == 0);
 }
 
 TEST_CASE("plan: gradients go to the owners of their chunks, with the bytes of those chunks") {

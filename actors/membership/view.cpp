@@ -1,0 +1,133 @@
+#include "actors/membership/view.hpp"
+
+#include "messages/wire/peer_name.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace poseidon {
+
+namespace {
+
+auto find(const std::vector<frames::member>& members, seat_id seat) {
+  return std::find_if(members.begin(), members.end(),
+                      [&](const auto& m) { return m.seat == seat; });
+}
+
+template <class List>
+worker_id place_in(const List& list, typename List::const_iterator at) {
+  return at == list.end() ? no_worker
+                          : as_id<worker_id>(static_cast<std::size_t>(at - list.begin()));
+}
+
+}  // namespace
+
+worker_id agreed_view::self() const {
+  return members.empty() && leads() ? worker_id{0} : worker_of(seat);
+}
+
+worker_id agreed_view::worker_of(seat_id s) const {
+  return place_in(members, find(members, s));
+}
+
+worker_id agreed_view::former_worker_of(seat_id s) const {
+  return place_in(before, std::find(before.begin(), before.end(), s));
+}
+
+bool agreed_view::has_witness(seat_id s) const {
+  return is_among(witnesses, s);
+}
+
+std::string agreed_view::name_of(seat_id s) const {
+  const auto at = find(members, s);
+  if (const auto w = find(witnesses, s); w != witnesses.end())
+    return peer_name(s, w->address, peer_kind::witness);
+  return at != members.end() ? peer_name(s, at->address) : "worker " + std::to_string(value(s));
+}
+
+std::vector<seat_id> agreed_view::others() const {
+  std::vector<seat_id> out;
+  for (const auto& m : members)
+    if (m.seat != seat) out.push_back(m.seat);
+  return out;
+}
+
+std::vector<std::string> agreed_view::lines() const {
+  std::vector<std::string> out;
+  for (const auto* const nodes : {&members, &witnesses})
+    for (const auto& m : *nodes)
+      out.push_back("view " + std::to_string(epoch) + ": " + name_of(m.seat) +
+                    (m.seat == seat ? ", this node" : ""));
+  return out;
+}
+
+agreed_view view_of_leader(clock_id first_clock) {
+  agreed_view v;
+  v.first_clock = first_clock;
+  v.seat = v.first_leader;
+  return v;
+}
+
+std::vector<worker_id> agreed_view::former_lost() const {
+  std::vector<worker_id> out;
+  for (const auto s : lost)
+    if (had(s)) out.push_back(former_worker_of(s));
+  return out;
+}
+
+agreed_view formed(agreed_view leaders, std::vector<frames::member> members, clock_id first_clock,
+                   bool may_lose) {
+  leaders.epoch = 1;
+  leaders.first_clock = first_clock;
+  if (may_lose && members.size() > 1) leaders.before = {leaders.seat};
+  leaders.members = std::move(members);
+  return leaders;
+}
+
+agreed_view view_told(const frames::view& v) {
+  agreed_view out;
+  out.run = v.run;
+  out.epoch = v.epoch;
+  out.seat = v.you;
+  out.members = v.members;
+  out.witnesses = v.witnesses;
+  out.first_clock = v.first_clock;
+  out.before = v.before.seats;
+  return out;
+}
+
+bool begins_again(const agreed_view& now, const frames::next_view& next) {
+  return next.first_clock == now.first_clock && !next.all_have_values &&
+         std::any_of(next.members.begin(), next.members.end(),
+                     [&](const auto& m) { return now.had(m.seat); });
+}
+
+agreed_view following(const agreed_view& now, const frames::next_view& next) {
+  agreed_view out;
+  out.run = now.run;
+  out.epoch = next.epoch;
+  out.seat = now.seat;
+  out.members = next.members;
+  out.witnesses = next.witnesses;
+  out.first_clock = next.first_clock;
+  out.lost = next.lost;
+  if (begins_again(now, next))
+    out.before = now.before;
+  else
+    for (const auto& m : now.members) out.before.push_back(m.seat);
+  return out;
+}
+
+bool is_among(const std::vector<frames::member>& nodes, seat_id seat) {
+  return find(nodes, seat) != nodes.end();
+}
+
+std::vector<frames::member> without(const std::vector<frames::member>& of,
+                                    const std::vector<frames::member>& others) {
+  std::vector<frames::member> out;
+  for (const auto& m : of)
+    if (!is_among(others, m.seat)) out.push_back(m);
+  return out;
+}
+
+}  // namespace poseidon

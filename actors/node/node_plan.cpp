@@ -1,0 +1,94 @@
+// What a node that leads does as its plan of the views asks (actors/membership/view_plan.hpp).
+#include "actors/node/node.hpp"
+
+#include <utility>
+#include <variant>
+
+namespace poseidon {
+
+namespace {
+
+/// Whoever ends all nodes of a job asks them one after the other, within so long.
+constexpr std::chrono::milliseconds for_leavers{200};
+
+}  // namespace
+
+/// One action may bring another one, and another plan: that one's actions are what counts from then on.
+void node::handled() {
+  while (!core_.has_ended() && leader_.here() != nullptr) {
+    const auto action = leader_.here()->take_action();
+    if (!action) return;
+    std::visit([this](const auto& a) { act_on(a); }, *action);
+  }
+}
+
+void node::act_on(const plan::agree_on_first_view& a) {
+  guarded([&] {
+    if (leader_.here()->agree(a)) build();
+  });
+}
+
+/// All links of all nodes are bound now: values may travel.
+void node::act_on(const plan::begin_view&) {
+  guarded([this] {
+    // Another view takes the place of this one.
+    if (core_.phase != run_phase::waiting && core_.phase != run_phase::resuming) return;
+    if (!core_.members.missing().empty() || agreement_.has_promised()) return;
+    if (auto* const leads = leader_.here()) {
+      leads->check_replicas();
+      if (const auto next = leads->announce_next_change()) changing_.take(*next);
+    }
+    if (core_.phase == run_phase::resuming) {
+      resume();
+    } else {
+      core_.setup.display->detail(
+          "membership: all are ready; sending first values, training begins");
+      values_.make_first_values();
+      values_.hand_over();
+      begin();
+    }
+    if (auto* const leads = leader_.here()) leads->began();
+  });
+}
+
+void node::act_on(const plan::hold_all&) {
+  core_.members.broadcast(frames::hold_training{});
+  changing_.hold();
+}
+
+/// Where a member was lost meanwhile, the plan of the next view agrees on another clock, if it still has a reason.
+void node::act_on(const plan::drain_all& a) {
+  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
+  core_.members.broadcast(frames::drain{a.clock});
+  changing_.take(a.clock);
+}
+
+/// They have all versions up to this clock's whole. The leader may wait for its snapshot, which waits for that.
+void node::act_on(const plan::others_wait& a) {
+  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
+  tell<floor_reached>(core_.run.checkpoints(), {version_id{value(a.clock)}});
+}
+
+void node::act_on(const plan::propose_view& a) {
+  drained_ = a;
+  propose();
+}
+
+void node::act_on(const plan::collect_leavers& a) {
+  tell_self(leavers_collected{a.epoch}, for_leavers);
+}
+
+void node::on(const leavers_collected& m) {
+  if (auto* const leads = leader_.here()) leads->leavers_collected(m.epoch);
+}
+
+/// All members have been told to leave: that is the end of the run, with its snapshot.
+void node::act_on(const plan::end_run&) {
+  tell<stop_soon>(core_.run.the_trainer().stop, {"all nodes leave"});
+}
+
+void node::act_on(const plan::all_are_done&) {
+  close();
+}
+
+}  // namespace poseidon
