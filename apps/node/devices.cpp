@@ -2,12 +2,12 @@
 
 #include "apps/plugin/open_plugin.hpp"
 #include "models/spec/spec_file.hpp"
+#include "models/words.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 
 namespace poseidon::app {
 
@@ -26,12 +26,26 @@ std::uint32_t parse_devices(const std::string& text) {
       "also replay:FILE.");
 }
 
+namespace {
+
+/// "a,,b" as "a", "", "b".
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+}  // namespace
+
 std::optional<std::vector<int>> parse_gpus(const std::string& text) {
   if (text.find_first_not_of("0123456789,") != std::string::npos || text.empty())
     return std::nullopt;
   std::vector<int> out;
-  std::stringstream parts(text + ",");
-  for (std::string part; std::getline(parts, part, ',');) {
+  for (const auto& part : split(text, ',')) {
     int ordinal = -1;
     const auto [end, failed] = std::from_chars(part.data(), part.data() + part.size(), ordinal);
     if (failed != std::errc{} || end != part.data() + part.size())
@@ -152,13 +166,50 @@ std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_
   return open_devices(request.plugin, choice, std::move(cpu), "--devices " + request.text);
 }
 
-std::optional<std::string> replay_profile(const std::string& text) {
-  if (text.rfind("replay", 0) != 0) return std::nullopt;
-  if (text.size() < 8 || text[6] != ':')
+namespace {
+
+double number_of(const std::string& devices, const std::string& word, const char* what,
+                 double least, double most) {
+  const auto text = word.substr(word.find('=') + 1);
+  double value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = failed == std::errc{} && end == text.data() + text.size();
+  if (is_number && value >= least && value <= most) return value;
+  throw spec_error("--devices " + devices + ": " + word + " is no " + what + ".");
+}
+
+void take_replay_word(replay_request& r, const std::string& devices, const std::string& word) {
+  if (word == "fifo") {
+    r.fifo = true;
+  } else if (word.starts_with("time=")) {
+    r.times =
+        number_of(devices, word,
+                  "factor by which layers take longer than recorded, a number above 0", 1e-9, 1e9);
+  } else if (word.starts_with("bytes=")) {
+    r.bytes = number_of(devices, word,
+                        "share of the values that is kept, a number from 0.000001 to 1", 1e-6, 1);
+  } else {
+    const std::vector<std::string> known{"time", "bytes", "fifo"};
+    throw spec_error("--devices " + devices + ": behind the profile there may be time=X, bytes=S " +
+                     "and fifo, with commas, and \"" + word + "\" is none of them." +
+                     did_you_mean(word.substr(0, word.find('=')), known));
+  }
+}
+
+}  // namespace
+
+std::optional<replay_request> parse_replay(const std::string& text) {
+  const std::string kind = "replay";
+  if (!text.starts_with(kind)) return std::nullopt;
+  auto words = split(text.substr(kind.size()), ',');
+  if (words.front().size() < 2 || words.front()[0] != ':')
     throw spec_error("--devices " + text +
                      ": which profile? Give --devices replay:FILE, a file that poseidon-node time "
                      "--profile-out writes; models/zoo has some.");
-  return text.substr(7);
+  replay_request r;
+  r.profile = words.front().substr(1);
+  for (auto word = words.begin() + 1; word != words.end(); ++word) take_replay_word(r, text, *word);
+  return r;
 }
 
 }  // namespace poseidon::app

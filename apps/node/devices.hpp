@@ -66,8 +66,17 @@ void add_device_options(CLI::App& app, device_words& words, const std::string& a
 /// Errors   spec_error for anything but cpu and cpu:R.
 [[nodiscard]] std::uint32_t parse_devices(const std::string& text);
 
-/// The file of replay:FILE; nothing for other devices.
-/// Errors   spec_error: replay without a file.
-[[nodiscard]] std::optional<std::string> replay_profile(const std::string& text);
+/// Kernels that sleep as a profile says. The scales are of the whole cluster: the first node sends its own to the others.
+struct replay_request {
+  std::filesystem::path profile;
+  double times = 1;  ///< factor by which each layer takes longer than recorded
+  double bytes = 1;  ///< share of each learned blob's values that is kept
+  bool fifo =
+      false;  ///< values are sent in the order in which they are made, and iterations do not overlap
+};
+
+/// The words of replay:FILE,time=X,bytes=S,fifo; nothing for other devices.
+/// Errors   spec_error: replay without a file, a word that is none, a number out of its range.
+[[nodiscard]] std::optional<replay_request> parse_replay(const std::string& text);
 
 }  // namespace poseidon::app

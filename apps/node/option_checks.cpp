@@ -53,17 +53,20 @@ void check(const node_options& o) {
         "--join and --solver together need --listen: a node that has both joins the run at --join, "
         "or begins it where there is none, and then the others join here. Without --solver "
         "everything comes from the node that it joins.");
-  if (only_joins &&
-      (o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
-       o.routes != "auto" || o.wire != "float32" || o.link_rate_mbit_s > 0 || o.staleness ||
-       o.batch_share != "equal" || o.survive || o.lost_state != "end" || !o.views.empty() ||
-       !o.keep_best.empty() || !o.stop_at.empty()))
+  if (only_joins && (o.nodes > 1 || !o.weights.empty() || !o.snapshot.empty() || o.synthetic ||
+                     o.routes != "auto" || o.wire != "float32" || o.staleness ||
+                     o.batch_share != "equal" || o.survive || o.lost_state != "end" ||
+                     !o.views.empty() || !o.keep_best.empty() || !o.stop_at.empty()))
     throw spec_error(
         "--join goes with none of --nodes, --weights, --snapshot, --synthetic, --routes, --wire, "
-        "--link-rate, --staleness, --batch-share, --survive, --lost-state, --views, --keep-best, "
+        "--staleness, --batch-share, --survive, --lost-state, --views, --keep-best, "
         "--stop-at: "
         "those belong to the first node. (With --solver they are for the run that this node "
         "begins where there is none.)");
+  if (only_joins && o.replay && (o.replay->times != 1 || o.replay->bytes != 1 || o.replay->fifo))
+    throw spec_error(
+        "--join goes without time, bytes and fifo in --devices replay:FILE,...: the first node's "
+        "hold for all.");
   if (o.join.empty() && o.solver.empty())
     throw spec_error(
         "nothing to do: give --solver FILE to train, or --join HOST:PORT to help another "
@@ -103,7 +106,7 @@ void check(const node_options& o) {
   if (!o.weights.empty() && !o.snapshot.empty())
     throw spec_error(
         "--weights and --snapshot exclude each other: a snapshot names its own weights.");
-  if (!o.replay.empty() && (!o.weights.empty() || !o.snapshot.empty()))
+  if (o.replay && (!o.weights.empty() || !o.snapshot.empty()))
     throw spec_error(
         "--devices replay goes with neither --weights nor --snapshot: it trains no model.");
 }
@@ -138,17 +141,6 @@ void check_witness(const node_options& o, const CLI::App& app) {
                    ", or --witness where the node is to train.");
 }
 
-/// The whole cluster has one scale: the first node's, which it sends to the others.
-void check_scales(const node_options& o, bool given) {
-  if (!given) return;
-  if (o.replay.empty())
-    throw spec_error("--time-scale, --byte-scale and --fifo belong to --devices replay:FILE.");
-  if (!o.join.empty())
-    throw spec_error(
-        "--join goes without --time-scale, --byte-scale and --fifo: the first node's hold for "
-        "all.");
-}
-
 std::vector<std::string> without_effect(const node_options& o, const CLI::App& app) {
   if (!o.join.empty() || o.nodes > 1) return {};
   if (o.listen)  // others may join
@@ -160,8 +152,8 @@ std::vector<std::string> without_effect(const node_options& o, const CLI::App& a
   std::vector<std::string> idle;
   for (const std::string option :
        {"--wire", "--routes", "--staleness", "--batch-share", "--survive", "--lost-state",
-        "--own-data", "--link-mbit", "--link-rate", "--bandwidth-budget", "--token-file",
-        "--silence-limit", "--progress-limit"})
+        "--own-data", "--link-mbit", "--bandwidth-budget", "--token-file", "--silence-limit",
+        "--progress-limit"})
     if (app.count(option) > 0) idle.push_back(option);
   for (const std::string option : {"--tls-cert", "--tls-key", "--tls-ca"})
     if (!o.web && app.count(option) > 0) idle.push_back(option);

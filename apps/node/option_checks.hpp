@@ -17,10 +17,6 @@ void check(const node_options& o);
 /// Errors   spec_error: a witness without --join, or with an option of nodes that train.
 void check_witness(const node_options& o, const CLI::App& app);
 
-/// The whole cluster has one scale: the first node's, which it sends to the others.
-/// Errors   spec_error: scales are `given` without --devices replay, or to a joiner.
-void check_scales(const node_options& o, bool given);
-
 /// A line about options of clusters that were given to a node that trains alone.
 [[nodiscard]] std::vector<std::string> without_effect(const node_options& o, const CLI::App& app);
 

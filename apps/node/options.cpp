@@ -13,6 +13,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
+#include <string_view>
+
 namespace poseidon::app {
 
 namespace {
@@ -205,30 +208,14 @@ void add_link_options(CLI::App& app, node_options& o) {
                  "node; with --staleness the values that change most go first")
       ->check(positive_number)
       ->default_str("no limit");
-  app.add_option("--link-rate", o.link_rate_mbit_s,
-                 "Mbit/s that a node can send, for --routes auto")
-      ->check(positive_number)
-      ->default_str("measured when all nodes have joined; 1000 for --explain-routes");
-}
-
-void add_replay_options(CLI::App& app, node_options& o) {
-  app.add_option("--time-scale", o.time_scale,
-                 "with --devices replay: factor by which each layer takes longer than recorded")
-      ->check(positive_number);
-  app.add_option("--byte-scale", o.byte_scale,
-                 "with --devices replay: keeps this share of each learned blob's values, for links "
-                 "that are slower by the same factor")
-      ->check(CLI::Range(1e-6, 1.0));
-  app.add_flag("--fifo", o.fifo,
-               "with --devices replay, as a baseline: gradients and parameters are sent in the "
-               "order in which they are made, and an iteration begins when all parameters have "
-               "arrived");
 }
 
 void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
-  app.add_option("--routes", o.routes,
-                 "how gradients travel: auto, ps (parameter server), sfb (factors of every "
-                 "InnerProduct that can), or a file of lines `layer ps|sfb`");
+  app.add_option(
+      "--routes", o.routes,
+      "how gradients travel: auto (by the links' measured rate; auto:1000 where a node can send "
+      "1000 Mbit/s), ps (parameter server), sfb (factors of every "
+      "InnerProduct that can), or a file of lines `layer ps|sfb`");
   app.add_option("--wire", o.wire,
                  "format of gradients and updates on the parameter server's route: float32 "
                  "(exact), float16, bfloat16 (half the bytes), or a file of lines `layer format`");
@@ -262,14 +249,28 @@ void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
       ->check(CLI::IsMember({"table", "json"}));
 }
 
+/// "auto:1000" is auto where a node can send 1000 Mbit/s, which then nobody measures.
+void take_routes(node_options& o) {
+  constexpr std::string_view with_rate = "auto:";
+  if (!o.routes.starts_with(with_rate)) return;
+  const auto given = o.routes.substr(with_rate.size());
+  if (!CLI::detail::lexical_cast(given, o.link_rate_mbit_s) || !(o.link_rate_mbit_s > 0) ||
+      !std::isfinite(o.link_rate_mbit_s))
+    throw spec_error(
+        "--routes " + o.routes + ": \"" + given +
+        "\" is no rate. Give the Mbit/s that a node can send, as in auto:1000, or auto "
+        "to have it measured.");
+  o.routes = "auto";
+}
+
 void take_devices(node_options& o, const CLI::App& app, const device_words& words) {
   o.devices_given = app.count("--devices") + app.count("--gpu") > 0;
   o.gpu_words = words.gpus;
   o.gpu_option = gpu_option_of(app);
   if (o.devices_given || !o.join.empty()) o.gpus = gpus_of(app, words);
   o.readers = words.readers;
-  if (const auto profile = replay_profile(words.devices)) {
-    o.replay = *profile;
+  o.replay = parse_replay(words.devices);
+  if (o.replay) {
     o.replicas = 1;
   } else if (!o.gpus) {
     o.replicas = parse_devices(words.devices);
@@ -287,14 +288,15 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   app.add_option("--solver", o.solver,
                  "solver prototxt; its nets and data are found from the working directory");
   add_cluster_options(app, o, words);
-  add_device_options(app, words.devices,
-                     "; or replay:FILE: layers take the times of a profile, nothing is computed");
+  add_device_options(
+      app, words.devices,
+      "; or replay:FILE: layers take the times of a profile, nothing is computed; with "
+      ",time=X X times as long, with ,bytes=S a share of the values");
   add_model_options(app, o);
   add_data_options(app, o, words);
   add_view_options(app, o, words);
   add_link_options(app, o);
   add_exchange_options(app, o, words);
-  add_replay_options(app, o);
   add_caffe_options(app, words.caffe);
   add_ignored_options(app, of_other_verbs);
   if (!parsed(app, argc, argv)) return std::nullopt;
@@ -304,8 +306,8 @@ std::optional<node_options> parse_options(int argc, char** argv) {
   for (const auto& address : words.join) o.join.push_back(parse_host_port(address));
   if (app.count("--web") > 0) o.web = parse_host_port(words.web.empty() ? default_page : words.web);
   take_devices(o, app, words.devices);
+  take_routes(o);
   take_caffe_words(o, app, words.caffe);
-  check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = words.synthetic;
   if (app.count("--explain-routes") > 0)
     o.explain_routes = words.explain.empty() ? "table" : words.explain;
