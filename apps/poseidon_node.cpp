@@ -21,6 +21,7 @@ constexpr verb verbs[] = {{"train", train_verb},   {"test", test_verb},
                           {"status", status_verb}, {"classify", classify_verb},
                           {"check", check_verb},   {"members", members_verb},
                           {"leave", leave_verb},   {"go-on", go_on_verb}};
+constexpr verb of_tools{"option-table", option_table_verb};  // no user needs it
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /// Before the libraries begin, which takes most of the time until main(). A sanitizer has to begin first.
@@ -40,6 +41,7 @@ int run(int argc, char** argv) {
     }
     names.emplace_back(one.name);
   }
+  if (word == of_tools.name) return of_tools.run(argc - 1, argv + 1);
   refuse_verb("poseidon-node", argv[1], names);
 }
 

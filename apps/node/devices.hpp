@@ -16,9 +16,7 @@ class App;
 
 namespace poseidon::app {
 
-inline constexpr const char* devices_help =
-    "cpu (chooses), or cpu:R for R replicas that split the batch, or GPUs by number, as in 0,1: a "
-    "replica on each";
+class option_binder;
 
 /// GPUs of this machine. `logical`: number of devices to show; 0: the number of GPUs.
 struct gpu_request {
@@ -38,10 +36,9 @@ struct device_words {
   std::uint32_t readers = 0;  ///< 0: chosen for the device and the cores
   gpu_request gpus;
 };
-/// Adds these options to `app`; `also` is appended to the help of --devices.
-void add_device_options(CLI::App& app, device_words& words, const std::string& also = {});
+void add_device_options(option_binder& add, device_words& words);
 /// The requested GPUs; nothing for other devices.
-/// Errors   spec_error: an option of GPUs without any, --gpu and --devices, fewer logical devices than GPUs, and parse_gpus()'s.
+/// Errors   spec_error: an option of GPUs without any, options that exclude each other, fewer logical devices than GPUs, and parse_gpus()'s.
 [[nodiscard]] std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words);
 
 /// The first option that only GPUs have, if one was given, and what is said of it where there is no GPU.
@@ -69,10 +66,12 @@ void add_device_options(CLI::App& app, device_words& words, const std::string& a
 /// Kernels that sleep as a profile says. The scales are of the whole cluster: the first node sends its own to the others.
 struct replay_request {
   std::filesystem::path profile;
-  double times = 1;  ///< factor by which each layer takes longer than recorded
-  double bytes = 1;  ///< share of each learned blob's values that is kept
-  bool fifo =
-      false;  ///< values are sent in the order in which they are made, and iterations do not overlap
+  /// Factor by which each layer takes longer than recorded.
+  double times = 1;
+  /// Share of each learned blob's values that is kept.
+  double bytes = 1;
+  /// Values are sent in the order in which they are made, and iterations do not overlap.
+  bool fifo = false;
 };
 
 /// The words of replay:FILE,time=X,bytes=S,fifo; nothing for other devices.

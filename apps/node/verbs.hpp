@@ -20,6 +20,7 @@ int members_verb(int argc, char** argv);
 int leave_verb(int argc, char** argv);
 int go_on_verb(int argc, char** argv);
 int classify_verb(int argc, char** argv);
+int option_table_verb(int argc, char** argv);
 
 /// A run of one net, for `test` and `time`.
 struct model_options {

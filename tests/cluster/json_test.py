@@ -95,7 +95,7 @@ class Events(unittest.TestCase):
         self.assertIn("absent", failed.stderr)
 
     def test_words_that_contradict_each_other_are_refused(self):
-        for words, text in [(("--quiet", "--log-level", "debug"), "--quiet and --log-level debug contradict each other"),
+        for words, text in [(("--quiet", "--log-level", "debug"), "--quiet does not go with --log-level debug: --quiet is --log-level quiet"),
                             (("--json", "--nodes", 2, "--explain-routes"), "--explain-routes=json")]:
             done = run("poseidon-node", "--solver", self.path, *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""))

@@ -158,8 +158,8 @@ class Replay(unittest.TestCase):
                 (["--solver", self.solver, "--routes", "auto:"], '--routes auto:: "" is no rate. Give the Mbit/s that a node can send, as in auto:1000'),
                 (["--solver", self.solver, "--routes", "auto:0"], '--routes auto:0: "0" is no rate.'),
                 (["--solver", self.solver, "--routes", "auto:inf"], '--routes auto:inf: "inf" is no rate.'),
-                (["--solver", self.solver, *replay, "--weights", "w"], "it trains no model"),
-                (["--join", "127.0.0.1:1", "--devices", f"{replay[1]},time=2"], "the first node's hold for all"),
+                (["--solver", self.solver, *replay, "--weights", "w"], "sleeping layers train no model"),
+                (["--join", "127.0.0.1:1", "--devices", f"{replay[1]},time=2"], "the first node's words time, bytes and fifo hold for all"),
                 (["--solver", self.solver, "--devices", "replay:nowhere"], "nowhere: there is no such file")]:
             node = self.c.node(*options)
             self.assertEqual(node.wait(), 2, options)
