@@ -6,6 +6,7 @@
 #include "apps/node/option_binder.hpp"
 #include "apps/node/option_checks.hpp"
 #include "apps/node/train_command.hpp"
+#include "apps/node/verbs.hpp"
 #include "apps/terminal/reporter.hpp"
 #include "apps/web/token.hpp"
 #include "messages/wire/codec.hpp"
@@ -33,19 +34,7 @@ struct option_words {
 
 namespace {
 
-constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
-  train         the default
-  check         all that training looks at before it begins; trains nothing
-  test          a model's outputs, averaged over batches
-  time          milliseconds and GFLOP/s of each layer, and the peak of memory
-  classify      the most probable classes of pictures
-  device-query  what this machine offers to --devices
-  status        how far a run is, and how its nodes are
-  members       which nodes take part in a run, where they are, and which one leads
-  leave         asks a node to leave its run, which goes on without it
-  go-on         tells a paused node that those it does not hear have ended
-
-Examples
+constexpr const char* examples = R"(Examples
   one machine
     poseidon-node --solver models/zoo/lenet/solver.prototxt
   the run as events for a program: an object a line, docs/json-events.md
@@ -170,6 +159,16 @@ void take_devices(node_options& o, const CLI::App& app, const device_words& word
   }
 }
 
+std::string footer_of_help() {
+  std::string text = "Verbs (poseidon-node VERB --help says more)\n";
+  for (const auto& one : all_verbs()) {
+    std::string name = one.name;
+    name.resize(14, ' ');
+    text += "  " + name + one.about + "\n";
+  }
+  return text + "\n" + examples;
+}
+
 /// The rows of the table as options of `app`, and what is no option of ours but accepted.
 void add_all(command_line& app, node_options& o, option_words& words) {
   option_binder add(app, true);
@@ -210,7 +209,7 @@ train_command::train_command()
     : command_line("Trains a Caffe net on this machine, alone or together with others.",
                    "poseidon-node"),
       words_(std::make_unique<option_words>()) {
-  footer(examples);
+  footer(footer_of_help());
   add_all(*this, options_, *words_);
 }
 
