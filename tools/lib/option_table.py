@@ -41,13 +41,35 @@ def row_of(option, anchors):
     return f"| {names} | {option['owner']} | {in_a_cell(option['help'])}{link} |"
 
 
-def table_of(options, guide):
+def condition(word):
+    """`--math fp32` of "--math=fp32"; what is any text in a pattern is "..."."""
+    option, _, pattern = word.partition("=")
+    if option.endswith("!"):
+        return f"`{option[:-1]}` other than {pattern}"
+    shown = "" if pattern in ("", "*") else " " + pattern.replace("*", "...")
+    return f"`{option}{shown}`"
+
+
+def conditions(words):
+    return " and ".join(condition(word) for word in words.split())
+
+
+def lines_of_rules(rules):
+    yield from ("", "**What needs or excludes what**", "", "| option | and | why, and what to do |", "| --- | --- | --- |")
+    for rule in rules:
+        unless = f" (unless {conditions(rule['unless'])})" if rule["unless"] else ""
+        kind = {"is idle without": "has no effect without"}.get(rule["kind"], rule["kind"])
+        why = rule["why"][0].upper() + rule["why"][1:]
+        yield f"| {conditions(rule['one'])} | {kind} {conditions(rule['other'])}{unless} | {in_a_cell(why)} |"
+
+
+def table_of(options, rules, guide):
     anchors = anchors_of(guide)
     lines = []
     for heading in dict.fromkeys(o["heading"] for o in options if o["heading"]):
         lines += ["", f"**{heading}**", "", "| option | of | meaning |", "| --- | --- | --- |"]
         lines += [row_of(o, anchors) for o in options if o["heading"] == heading]
-    return "\n".join(lines[1:])
+    return "\n".join([*lines[1:], *lines_of_rules(rules)])
 
 
 def with_table(guide, table):
@@ -65,7 +87,8 @@ def main():
     o = parser.parse_args()
     said = subprocess.run([o.bin / "poseidon-node", "option-table"], check=True, capture_output=True, text=True).stdout
     guide = GUIDE.read_text()
-    fresh = with_table(guide, table_of(json.loads(said)["options"], guide))
+    table = json.loads(said)
+    fresh = with_table(guide, table_of(table["options"], table["rules"], guide))
     if fresh == guide:
         return 0
     if not o.check:
