@@ -2,7 +2,8 @@
 //
 // The options of `poseidon-node train`, each once: what it is called, what is said of it, to which nodes it belongs, and what it needs
 // and excludes. From here come what CLI11 knows (option_binder.hpp), the checks (option_checks.hpp), --help with the manual page and
-// the completions, and the table in docs/user-guide.md, which tools/docs writes from the hidden verb `option-table`.
+// the completions, and the table in docs/user-guide.md, which tools/docs writes from the hidden verb `option-table`
+// (docs/decisions/056-option-table.md).
 #pragma once
 #include <array>
 #include <span>
