@@ -2,6 +2,7 @@
 #pragma once
 #include "apps/node/option_table.hpp"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>

@@ -2,6 +2,7 @@
 
 #include "apps/web/open_doors.hpp"
 #include "data/batch_shares.hpp"
+#include "models/solver/solver_file.hpp"
 #include "models/spec/spec_file.hpp"
 
 namespace poseidon::app {
