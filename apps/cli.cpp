@@ -103,6 +103,13 @@ void take_word(verb_chain& chain, const std::string& word) {
   chain.push_back(app.get_subcommand(word));
 }
 
+/// CLI11 puts what an option's check says behind a colon; HOST:PORT has one of its own.
+std::size_t end_of_kind(const std::string& type) {
+  const std::string address = "HOST:PORT";
+  const auto begin = type.starts_with(address) ? address.size() : 0;
+  return std::min(type.find(':', begin), type.size());
+}
+
 /// An option as `--nodes N`, its range and default behind its description; positional arguments once, with the option's
 /// name that they also have.
 class help_text : public CLI::Formatter {
@@ -115,8 +122,7 @@ class help_text : public CLI::Formatter {
   std::string make_option_opts(const CLI::Option* option) const override {
     if (is_flag(*option)) return "";
     const auto type = option->get_type_name();
-    const auto colon = std::min(type.find(':'), type.size());
-    const auto kind = type.substr(0, colon);
+    const auto kind = type.substr(0, end_of_kind(type));
     std::string text = kind == "UINT" || kind == "INT" ? " N" : kind == "FLOAT" ? " X" : " " + kind;
     if (type.find('{') != std::string::npos) text = " " + type.substr(type.find('{'));
     return option->get_expected_min() == 0 ? " [" + text.substr(1) + "]" : text;
@@ -132,7 +138,8 @@ class help_text : public CLI::Formatter {
       facts.push_back(type.substr(range + 5, middle - range - 5) + " to " +
                       type.substr(middle + 3, end - middle - 3));
     }
-    if (!is_flag(*option) && !option->get_required() && !option->get_default_str().empty())
+    if (!is_flag(*option) && !option->get_required() && !option->get_default_str().empty() &&
+        option->get_default_str() != "[]")
       facts.push_back("default: " + option->get_default_str());
     if (option->get_required()) facts.emplace_back("required");
     std::string text = option->get_description();

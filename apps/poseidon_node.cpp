@@ -12,15 +12,7 @@ namespace poseidon::app {
 
 namespace {
 
-struct verb {
-  const char* name;
-  int (*run)(int argc, char** argv);
-};
-constexpr verb verbs[] = {{"train", train_verb},   {"test", test_verb},
-                          {"time", time_verb},     {"device-query", device_query_verb},
-                          {"status", status_verb}, {"classify", classify_verb},
-                          {"check", check_verb},   {"members", members_verb},
-                          {"leave", leave_verb},   {"go-on", go_on_verb}};
+constexpr verb of_tools{"option-table", "no user needs it", option_table_verb};
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 /// Before the libraries begin, which takes most of the time until main(). A sanitizer has to begin first.
@@ -33,13 +25,14 @@ int run(int argc, char** argv) {
   std::string word = argv[1];
   std::replace(word.begin(), word.end(), '_', '-');  // Caffe's device_query
   std::vector<std::string> names;
-  for (const auto& one : verbs) {
+  for (const auto& one : all_verbs()) {
     if (word == one.name) {
       if (one.run != train_verb) end_as_any_program();
       return one.run(argc - 1, argv + 1);
     }
     names.emplace_back(one.name);
   }
+  if (word == of_tools.name) return of_tools.run(argc - 1, argv + 1);
   refuse_verb("poseidon-node", argv[1], names);
 }
 

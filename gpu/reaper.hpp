@@ -13,7 +13,7 @@ namespace poseidon::gpu {
 
 /// Looks for moments in streams of one device, in the order in which they were given, and calls the completion of each. It looks again and again
 /// and does not wait for the device: a moment that a thread waits for interrupts the host. A training had some fifteen thousand of them a second,
-/// and seconds in which kernels were issued half as fast (docs/performance.md, "A GPU").
+/// and seconds in which kernels were issued half as fast (docs/measurements/gpu.md).
 /// Its destructor waits for all of them.
 class reaper {
  public:

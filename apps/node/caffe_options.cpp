@@ -1,5 +1,6 @@
 #include "apps/node/caffe_options.hpp"
 
+#include "apps/node/option_binder.hpp"
 #include "models/spec/spec_file.hpp"
 #include "models/words.hpp"
 
@@ -31,24 +32,13 @@ signal_effect parse_signal_effect(const std::string& option, const std::string& 
                    did_you_mean(word, known));
 }
 
-void add_caffe_options(CLI::App& app, caffe_words& words) {
-  app.add_option("--sigint-effect", words.sigint_effect,
-                 "what SIGINT (Ctrl-C) does: stop, snapshot or none");
-  app.add_option("--sighup-effect", words.sighup_effect,
-                 "what SIGHUP does: snapshot, stop or none");
-  app.add_option("--level", words.level, "of the train net, for its include and exclude rules")
-      ->default_str("the solver's");
-  app.add_option("--stage", words.stages,
-                 "of the train net, for its include and exclude rules, beside the solver's; comma "
-                 "separated");
-  app.add_option(
-         "--log-format", words.log_format,
-         "caffe: lines on standard error that Caffe's parse_log.py and plot_training_log.py "
-         "read")
-      ->check(CLI::IsMember({"text", "caffe"}));
-  app.add_option(
-      "--log-dir", words.log_dir,
-      "folder for a log file with these lines, as glog names it, whatever --log-format is");
+void add_caffe_options(option_binder& add, caffe_words& words) {
+  add.value("--level", words.level);
+  add.value("--stage", words.stages);
+  add.value("--sigint-effect", words.sigint_effect);
+  add.value("--sighup-effect", words.sighup_effect);
+  add.value("--log-format", words.log_format);
+  add.value("--log-dir", words.log_dir);
 }
 
 void add_ignored_options(CLI::App& app, const std::vector<std::string>& elsewhere) {

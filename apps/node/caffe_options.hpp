@@ -11,6 +11,8 @@ class App;
 
 namespace poseidon::app {
 
+class option_binder;
+
 /// What a signal does to training.
 enum class signal_effect { stop, snapshot, none };
 
@@ -26,7 +28,7 @@ struct caffe_words {
   std::filesystem::path log_dir;
   std::string log_format = "text";
 };
-void add_caffe_options(CLI::App& app, caffe_words& words);
+void add_caffe_options(option_binder& add, caffe_words& words);
 
 /// glog's switches, and options that belong to other verbs of `caffe`: they are accepted, because gflags accepts each for
 /// every verb. `elsewhere`: those that this verb does not have.

@@ -4,6 +4,7 @@
 #include "apps/cli.hpp"
 #include "apps/node/check_report.hpp"
 #include "apps/node/label_check.hpp"
+#include "apps/node/option_binder.hpp"
 #include "apps/node/run_setup.hpp"
 #include "apps/node/start_checks.hpp"
 #include "apps/node/verbs.hpp"
@@ -37,7 +38,8 @@ bool read(check_options& o, int argc, char** argv) {
   app.add_option("SOLVER,--solver", o.node.solver, "solver prototxt")->required();
   app.add_option("--nodes", o.node.nodes, "how many nodes would train together")
       ->check(CLI::Range(1, 4096));
-  add_device_options(app, devices);
+  option_binder add(app);
+  add_device_options(add, devices);
   app.add_option("--weights", o.node.weights,
                  ".caffemodel to start from, copied by layer name; several with commas");
   app.add_option("--data-root", o.node.data_root, "folder from which relative data sources start");

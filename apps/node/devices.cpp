@@ -1,13 +1,15 @@
 #include "apps/node/devices.hpp"
 
+#include "apps/node/given_options.hpp"
+#include "apps/node/option_binder.hpp"
 #include "apps/plugin/open_plugin.hpp"
 #include "models/spec/spec_file.hpp"
+#include "models/words.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 
 namespace poseidon::app {
 
@@ -26,12 +28,26 @@ std::uint32_t parse_devices(const std::string& text) {
       "also replay:FILE.");
 }
 
+namespace {
+
+/// "a,,b" as "a", "", "b".
+std::vector<std::string> split(const std::string& text, char at) {
+  std::vector<std::string> parts(1);
+  for (const char c : text)
+    if (c == at)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  return parts;
+}
+
+}  // namespace
+
 std::optional<std::vector<int>> parse_gpus(const std::string& text) {
   if (text.find_first_not_of("0123456789,") != std::string::npos || text.empty())
     return std::nullopt;
   std::vector<int> out;
-  std::stringstream parts(text + ",");
-  for (std::string part; std::getline(parts, part, ',');) {
+  for (const auto& part : split(text, ',')) {
     int ordinal = -1;
     const auto [end, failed] = std::from_chars(part.data(), part.data() + part.size(), ordinal);
     if (failed != std::errc{} || end != part.data() + part.size())
@@ -46,43 +62,21 @@ std::optional<std::vector<int>> parse_gpus(const std::string& text) {
   return out;
 }
 
-void add_device_options(CLI::App& app, device_words& words, const std::string& also) {
-  app.add_option("--devices", words.devices, devices_help + also);
-  app.add_option(
-      "--gpu", words.gpu,
-      "as in Caffe: GPUs by number, or all; they split the batch, where Caffe gives each "
-      "a batch of its own");
-  app.add_option("--readers", words.readers,
-                 "threads that read, decode and transform each replica's samples")
-      ->check(CLI::Range(1, 256))
-      ->default_str("1, and with GPUs what the cores leave free, at most 16");
-  app.add_option("--logical-devices", words.gpus.logical,
-                 "with GPUs: how many devices they are to look like, for tests")
-      ->check(CLI::Range(1, 64))
-      ->default_str("as many as they are");
-  app.add_option(
-         "--math", words.gpus.math,
-         "with GPUs: fp32 (strict, the same bits in every run), tf32 or bf16 (images inside are "
-         "bfloat16, too)")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}));
-  app.add_option("--layout", words.gpus.layout,
-                 "with GPUs: the order of images on them, nchw, nhwc, or auto: nhwc but for --math "
-                 "fp32; files and results are the same")
-      ->check(CLI::IsMember({"auto", "nchw", "nhwc"}));
-  app.add_flag("--autotune", words.gpus.autotune,
-               "with GPUs: convolutions try the library's ways at the start and keep the fastest "
-               "measured; other bits from run to run");
-  app.add_option("--gpu-plugin", words.gpus.plugin, "with GPUs: the plug-in")
-      ->default_str("libposeidon_gpu.so beside this program");
+void add_device_options(option_binder& add, device_words& words) {
+  add.value("--devices", words.devices);
+  add.value("--gpu", words.gpu);
+  add.value("--readers", words.readers)->check(CLI::Range(1, 256));
+  add.value("--logical-devices", words.gpus.logical)->check(CLI::Range(1, 64));
+  add.value("--math", words.gpus.math);
+  add.value("--layout", words.gpus.layout);
+  add.flag("--autotune", words.gpus.autotune);
+  add.value("--gpu-plugin", words.gpus.plugin);
 }
 
 namespace {
 
 /// --gpu in the words of --devices.
-std::string devices_of_gpu(const CLI::App& app, const device_words& words) {
-  if (app.count("--devices") > 0)
-    throw spec_error("--gpu " + words.gpu + " and --devices " + words.devices +
-                     " both name devices. Give one of them.");
+std::string devices_of_gpu(const device_words& words) {
   if (words.gpu != "all") {
     if (!parse_gpus(words.gpu))
       throw spec_error("--gpu " + words.gpu +
@@ -104,9 +98,10 @@ std::string devices_of_gpu(const CLI::App& app, const device_words& words) {
 }  // namespace
 
 std::string gpu_option_of(const CLI::App& app) {
-  for (const std::string option :
-       {"--logical-devices", "--math", "--layout", "--autotune", "--gpu-plugin"})
-    if (app.count(option) > 0) return option;
+  for (const auto& row : option_rows()) {
+    const std::string name(name_of(row));
+    if (row.of_gpus && app.count(name) > 0) return name;
+  }
   return {};
 }
 
@@ -117,11 +112,6 @@ spec_error belongs_to_gpus(const std::string& option) {
 gpu_request gpus_from(gpu_request gpus, const std::vector<int>& ordinals, const std::string& text) {
   gpus.ordinals = ordinals;
   gpus.text = text;
-  if (gpus.autotune && gpus.math == "fp32")
-    throw spec_error(
-        "--autotune goes without --math fp32, which promises the same bits in every run: what is "
-        "measured to be the fastest way is another one in another run. Use --math tf32 or bf16, or "
-        "leave --autotune out.");
   if (gpus.logical != 0 && gpus.logical < gpus.ordinals.size())
     throw spec_error("--logical-devices " + std::to_string(gpus.logical) + " are fewer than the " +
                      std::to_string(gpus.ordinals.size()) + " GPUs of --devices.");
@@ -129,7 +119,8 @@ gpu_request gpus_from(gpu_request gpus, const std::vector<int>& ordinals, const 
 }
 
 std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words) {
-  const auto devices = app.count("--gpu") > 0 ? devices_of_gpu(app, words) : words.devices;
+  given_options(app).require_rules();
+  const auto devices = app.count("--gpu") > 0 ? devices_of_gpu(words) : words.devices;
   const auto ordinals = parse_gpus(devices);
   if (ordinals) return gpus_from(words.gpus, *ordinals, devices);
   if (const auto option = gpu_option_of(app); !option.empty()) throw belongs_to_gpus(option);
@@ -152,13 +143,50 @@ std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_
   return open_devices(request.plugin, choice, std::move(cpu), "--devices " + request.text);
 }
 
-std::optional<std::string> replay_profile(const std::string& text) {
-  if (text.rfind("replay", 0) != 0) return std::nullopt;
-  if (text.size() < 8 || text[6] != ':')
+namespace {
+
+double number_of(const std::string& devices, const std::string& word, const char* what,
+                 double least, double most) {
+  const auto text = word.substr(word.find('=') + 1);
+  double value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool is_number = failed == std::errc{} && end == text.data() + text.size();
+  if (is_number && value >= least && value <= most) return value;
+  throw spec_error("--devices " + devices + ": " + word + " is no " + what + ".");
+}
+
+void take_replay_word(replay_request& r, const std::string& devices, const std::string& word) {
+  if (word == "fifo") {
+    r.fifo = true;
+  } else if (word.starts_with("time=")) {
+    r.times =
+        number_of(devices, word,
+                  "factor by which layers take longer than recorded, a number above 0", 1e-9, 1e9);
+  } else if (word.starts_with("bytes=")) {
+    r.bytes = number_of(devices, word,
+                        "share of the values that is kept, a number from 0.000001 to 1", 1e-6, 1);
+  } else {
+    const std::vector<std::string> known{"time", "bytes", "fifo"};
+    throw spec_error("--devices " + devices + ": behind the profile there may be time=X, bytes=S " +
+                     "and fifo, with commas, and \"" + word + "\" is none of them." +
+                     did_you_mean(word.substr(0, word.find('=')), known));
+  }
+}
+
+}  // namespace
+
+std::optional<replay_request> parse_replay(const std::string& text) {
+  const std::string kind = "replay";
+  if (!text.starts_with(kind)) return std::nullopt;
+  auto words = split(text.substr(kind.size()), ',');
+  if (words.front().size() < 2 || words.front()[0] != ':')
     throw spec_error("--devices " + text +
                      ": which profile? Give --devices replay:FILE, a file that poseidon-node time "
                      "--profile-out writes; models/zoo has some.");
-  return text.substr(7);
+  replay_request r;
+  r.profile = words.front().substr(1);
+  for (auto word = words.begin() + 1; word != words.end(); ++word) take_replay_word(r, text, *word);
+  return r;
 }
 
 }  // namespace poseidon::app

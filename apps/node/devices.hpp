@@ -16,9 +16,7 @@ class App;
 
 namespace poseidon::app {
 
-inline constexpr const char* devices_help =
-    "cpu (chooses), or cpu:R for R replicas that split the batch, or GPUs by number, as in 0,1: a "
-    "replica on each";
+class option_binder;
 
 /// GPUs of this machine. `logical`: number of devices to show; 0: the number of GPUs.
 struct gpu_request {
@@ -38,10 +36,9 @@ struct device_words {
   std::uint32_t readers = 0;  ///< 0: chosen for the device and the cores
   gpu_request gpus;
 };
-/// Adds these options to `app`; `also` is appended to the help of --devices.
-void add_device_options(CLI::App& app, device_words& words, const std::string& also = {});
+void add_device_options(option_binder& add, device_words& words);
 /// The requested GPUs; nothing for other devices.
-/// Errors   spec_error: an option of GPUs without any, --gpu and --devices, fewer logical devices than GPUs, and parse_gpus()'s.
+/// Errors   spec_error: an option of GPUs without any, options that exclude each other, fewer logical devices than GPUs, and parse_gpus()'s.
 [[nodiscard]] std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& words);
 
 /// The first option that only GPUs have, if one was given, and what is said of it where there is no GPU.
@@ -66,8 +63,19 @@ void add_device_options(CLI::App& app, device_words& words, const std::string& a
 /// Errors   spec_error for anything but cpu and cpu:R.
 [[nodiscard]] std::uint32_t parse_devices(const std::string& text);
 
-/// The file of replay:FILE; nothing for other devices.
-/// Errors   spec_error: replay without a file.
-[[nodiscard]] std::optional<std::string> replay_profile(const std::string& text);
+/// Kernels that sleep as a profile says. The scales are of the whole cluster: the first node sends its own to the others.
+struct replay_request {
+  std::filesystem::path profile;
+  /// Factor by which each layer takes longer than recorded.
+  double times = 1;
+  /// Share of each learned blob's values that is kept.
+  double bytes = 1;
+  /// Values are sent in the order in which they are made, and iterations do not overlap.
+  bool fifo = false;
+};
+
+/// The words of replay:FILE,time=X,bytes=S,fifo; nothing for other devices.
+/// Errors   spec_error: replay without a file, a word that is none, a number out of its range.
+[[nodiscard]] std::optional<replay_request> parse_replay(const std::string& text);
 
 }  // namespace poseidon::app

@@ -26,7 +26,9 @@ int explain_routes(const node_options& o) {
   for (const auto& note : plan.notes) std::printf("%s\n", note.c_str());
   if (s.link_mbit_s <= 0)
     std::printf(
-        "The links' rate is assumed (--link-rate); a run measures it when all nodes are in.\n");
+        "The links' rate is assumed (--routes auto:1000 names one of 1000 Mbit/s); a run measures "
+        "it "
+        "when all nodes are in.\n");
   return 0;
 }
 

@@ -1,27 +1,10 @@
-// apps/node/option_checks.hpp - options of poseidon-node that contradict each other, or have no effect.
+// apps/node/option_checks.hpp - what the option table (option_table.hpp) does not say of poseidon-node's options.
 #pragma once
 #include "apps/node/options.hpp"
 
-#include <string>
-#include <vector>
-
-namespace CLI {
-class App;
-}
-
 namespace poseidon::app {
 
-/// Errors   spec_error: options that contradict each other, or need another one.
+/// Errors   spec_error: nothing to do, files in each other's place, shares that are none, addresses that strangers reach.
 void check(const node_options& o);
-
-/// Errors   spec_error: a witness without --join, or with an option of nodes that train.
-void check_witness(const node_options& o, const CLI::App& app);
-
-/// The whole cluster has one scale: the first node's, which it sends to the others.
-/// Errors   spec_error: scales are `given` without --devices replay, or to a joiner.
-void check_scales(const node_options& o, bool given);
-
-/// A line about options of clusters that were given to a node that trains alone.
-[[nodiscard]] std::vector<std::string> without_effect(const node_options& o, const CLI::App& app);
 
 }  // namespace poseidon::app

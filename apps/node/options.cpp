@@ -1,11 +1,13 @@
 #include "apps/node/options.hpp"
 
-#include "apps/cli.hpp"
 #include "apps/node/command_again.hpp"
 #include "apps/node/devices.hpp"
+#include "apps/node/given_options.hpp"
+#include "apps/node/option_binder.hpp"
 #include "apps/node/option_checks.hpp"
+#include "apps/node/train_command.hpp"
+#include "apps/node/verbs.hpp"
 #include "apps/terminal/reporter.hpp"
-#include "apps/tls_options.hpp"
 #include "apps/web/token.hpp"
 #include "messages/wire/codec.hpp"
 #include "models/solver/solver_file.hpp"
@@ -13,23 +15,26 @@
 
 #include <CLI/CLI.hpp>
 
+#include <cmath>
+#include <string_view>
+
 namespace poseidon::app {
+
+/// Options whose text is parsed after all of them have been read.
+struct option_words {
+  std::filesystem::path web_token_file;
+  tls_files tls;
+  std::string listen, web, synthetic, explain;
+  std::vector<std::string> join;
+  bool no_rejoin = false;
+  device_words devices;
+  output_words output;
+  caffe_words caffe;
+};
 
 namespace {
 
-constexpr const char* examples = R"(Verbs (poseidon-node VERB --help says more)
-  train         the default
-  check         all that training looks at before it begins; trains nothing
-  test          a model's outputs, averaged over batches
-  time          milliseconds and GFLOP/s of each layer, and the peak of memory
-  classify      the most probable classes of pictures
-  device-query  what this machine offers to --devices
-  status        how far a run is, and how its nodes are
-  members       which nodes take part in a run, where they are, and which one leads
-  leave         asks a node to leave its run, which goes on without it
-  go-on         tells a paused node that those it does not hear have ended
-
-Examples
+constexpr const char* examples = R"(Examples
   one machine
     poseidon-node --solver models/zoo/lenet/solver.prototxt
   the run as events for a program: an object a line, docs/json-events.md
@@ -62,12 +67,6 @@ void take_caffe_words(node_options& o, const CLI::App& app, const caffe_words& w
   o.sighup = parse_signal_effect("--sighup-effect", words.sighup_effect);
   if (app.count("--level") > 0) o.level = words.level;
   o.stages = comma_separated(words.stages);
-  if (!o.join.empty() && (o.level || !o.stages.empty()))
-    throw spec_error("--join goes without --level and --stage: the first node's hold for all.");
-  if (o.json && words.log_format != "text")
-    throw spec_error(
-        "--json and --log-format " + words.log_format +
-        " exclude each other. --log-dir writes Caffe's lines to a file beside --json.");
   o.log_format = words.log_format;
   o.log_dir = words.log_dir;
   o.warnings = ignored_options(app, of_other_verbs);
@@ -79,187 +78,71 @@ void take_caffe_words(node_options& o, const CLI::App& app, const caffe_words& w
                          std::to_string(o.gpus->ordinals.size()) + ".");
 }
 
-void take_output(node_options& o, const output_words& words, bool level_given) {
-  if (words.quiet && level_given && o.log_level != "quiet")
-    throw spec_error("--quiet and --log-level " + o.log_level +
-                     " contradict each other: --quiet is --log-level quiet.");
-  if (words.quiet) o.log_level = "quiet";
-  o.json = words.json;
+void add_training_options(option_binder& add, node_options& o, option_words& words) {
+  add.value("--solver", o.solver);
+  add.value("--weights", o.weights);
+  add.value("--snapshot", o.snapshot);
+  add.value("--keep-snapshots", o.keep_snapshots)->check(CLI::Range(0, 1000000));
+  add.value("--keep-best", o.keep_best);
+  add.value("--stop-at", o.stop_at);
+  add.value("--seed", o.seed);
+  add.value("--data-root", o.data_root);
+  add.flag("--own-data", o.own_data);
+  add.value("--synthetic", words.synthetic);
 }
 
-/// Options whose text is parsed after all of them have been read.
-struct option_words {
-  std::filesystem::path web_token_file;
-  tls_files tls;
-  std::string listen, web, synthetic, explain;
-  std::vector<std::string> join;
-  device_words devices;
-  output_words output;
-  caffe_words caffe;
-};
-
-void add_cluster_options(CLI::App& app, node_options& o, option_words& words) {
-  app.add_option("--listen", words.listen,
-                 "HOST:PORT where other nodes join this one (the first node); with --join where it "
-                 "listens in the run, else at a free port");
-  app.add_option("--nodes", o.nodes,
-                 "how many nodes have to be there before training begins, this one included")
-      ->check(CLI::Range(1, 4096));
-  app.add_option(
-         "--join", words.join,
-         "HOST:PORT of any node of the run, or several of them, separated by commas; everything "
-         "else comes from there. With --solver: begin the run where none of them is in one")
-      ->delimiter(',');
-  app.add_flag(
-      "--witness", o.witness,
-      "with --join: a node that trains nothing and has a vote on which nodes go on after a "
-      "loss, so that one of two goes on when they do not hear each other. It has no net, "
-      "no data and no devices; any small machine that reaches all nodes will do");
-  app.add_option("--token-file", o.token_file, "file whose first line is the cluster's secret");
-  add_tls_options(app, words.tls);
-  app.add_option(
-         "--silence-limit", o.silence_limit,
-         "seconds after which another node that cannot be heard is lost (0.5 to 3600); auto: "
-         "2, and where the others go on without it six times the longest silence of its "
-         "link in the last minute, between 0.7 and 2")
-      ->check(CLI::Validator(silence_limit_objection, ""))
-      ->type_name("auto|S")
-      ->capture_default_str();
-  app.add_flag_callback(
-      "--no-rejoin", [&o] { o.rejoin = false; },
-      "end where the other nodes have gone on without this one, which they could not hear; "
-      "else it joins them again");
-  app.add_option("--progress-limit", o.progress_limit_s,
-                 "seconds without any progress, though all nodes can be heard, after which the "
-                 "run ends; 0: none")
-      ->check(CLI::Range(0.0, 1e6))
-      ->capture_default_str();
+void add_cluster_options(option_binder& add, node_options& o, option_words& words) {
+  add.value("--listen", words.listen);
+  add.value("--nodes", o.nodes)->check(CLI::Range(1, 4096));
+  add.value("--join", words.join)->delimiter(',');
+  add.flag("--witness", o.witness);
+  add.value("--token-file", o.token_file);
+  add.value("--tls-cert", words.tls.certificate);
+  add.value("--tls-key", words.tls.key);
+  add.value("--tls-ca", words.tls.authority);
+  add.value("--silence-limit", o.silence_limit)->check(CLI::Validator(silence_limit_objection, ""));
+  add.value("--progress-limit", o.progress_limit_s)->check(CLI::Range(0.0, 1e6));
+  add.flag("--no-rejoin", words.no_rejoin);
+  add.value("--survive", o.survive)->check(CLI::Range(0u, max_survive));
+  add.value("--lost-state", o.lost_state);
+  add.value("--batch-share", o.batch_share);
+  add.value("--global-batch", o.global_batch);
+  add.value("--views", o.views);
 }
 
-void add_model_options(CLI::App& app, node_options& o) {
-  app.add_option("--weights", o.weights,
-                 ".caffemodel to start from, copied by layer name; several with commas");
-  app.add_option("--snapshot,--resume", o.snapshot,
-                 ".solverstate to resume from; auto: the newest one with the solver's "
-                 "snapshot_prefix, or none");
-  app.add_option("--keep-snapshots", o.keep_snapshots,
-                 "number of this run's snapshots to keep, the newest ones; 0: all")
-      ->check(CLI::Range(0, 1000000))
-      ->default_str("0");
-  app.add_option("--keep-best", o.keep_best,
-                 "OUTPUT of a test net: the model with its best value is kept, too, as "
-                 "PREFIX_best_iter_N; best is the least of a loss and the greatest of anything "
-                 "else, or OUTPUT=min, OUTPUT=max");
-  app.add_option("--stop-at", o.stop_at,
-                 "OUTPUT=VALUE: training ends when a test finds this value or a better one, as in "
-                 "accuracy=0.99; <= or >= says which values are better");
-  app.add_option("--staleness", o.staleness,
-                 "with --nodes: an iteration may compute with parameters that are at most this "
-                 "number of iterations old; overrides the solver's poseidon { staleness }")
-      ->check(CLI::Range(0u, max_staleness))
-      ->default_str("the solver's, 0 unless it says otherwise");
-  app.add_option("--seed", o.seed, "of the fillers, dropout and the order of random data")
-      ->default_str("the solver's random_seed");
+void add_value_options(option_binder& add, node_options& o, option_words& words) {
+  add.value("--routes", o.routes);
+  add.value("--explain-routes", words.explain)->check(CLI::IsMember({"table", "json"}));
+  add.value("--wire", o.wire);
+  add.value("--staleness", o.staleness)->check(CLI::Range(0u, max_staleness));
+  add.value("--link-mbit", o.link_mbit_s)->check(positive_number);
+  add.value("--bandwidth-budget", o.budget_mbit_s)->check(positive_number);
 }
 
-void add_data_options(CLI::App& app, node_options& o, option_words& words) {
-  app.add_option("--data-root", o.data_root,
-                 "folder from which relative data sources start on this node");
-  app.add_flag("--own-data", o.own_data,
-               "the train net reads this node's own part of the data (made by poseidon-data "
-               "partition); give it to every node of a cluster");
-  app.add_option("--synthetic", words.synthetic,
-                 "random images instead of data and base_lr 0, for timing: no tests, no snapshots; "
-                 "CxHxW where the data layers do not say")
-      ->expected(0, 1);
+void add_display_options(option_binder& add, node_options& o, option_words& words) {
+  add.value("--web", words.web);
+  add.value("--web-token-file", words.web_token_file);
+  add.value("--trace", o.trace);
+  add.value("--graph", o.graph);
+  add.value("--csv", o.csv);
+  add.value("--tensorboard", o.tensorboard);
+  add.value("--log-level", o.log_level);
+  add.flag("--quiet", words.output.quiet);
+  add.flag("--json", words.output.json);
 }
 
-void add_view_options(CLI::App& app, node_options& o, option_words& words) {
-  app.add_option("--web", words.web,
-                 std::string("HOST:PORT where a browser sees the run: actors, timeline, curves, "
-                             "members; ") +
-                     default_page + " if it is left out")
-      ->expected(0, 1);
-  app.add_option("--web-token-file", words.web_token_file,
-                 "file whose first line a reader of --web has to know; needed when other machines "
-                 "can reach the page");
-  app.add_option("--trace", o.trace, "writes a Chrome trace (JSON; ui.perfetto.dev opens it)");
-  app.add_option("--csv", o.csv,
-                 "writes outputs as a table, a row for each display interval; tests go to "
-                 "FILE.test0.csv (the first node)");
-  app.add_option("--tensorboard", o.tensorboard,
-                 "FOLDER for TensorBoard's event files: outputs, learning rate, tests (the first "
-                 "node)");
-  app.add_option("--graph", o.graph, "writes the measured actor graph (JSON) at the end");
-  app.add_option("--log-level", o.log_level, "quiet, info or debug")
-      ->check(CLI::IsMember({"quiet", "info", "debug"}));
-  add_output_options(app, words.output);
-}
-
-void add_link_options(CLI::App& app, node_options& o) {
-  app.add_option("--link-mbit", o.link_mbit_s, "limits each link to this number of Mbit/s")
-      ->check(positive_number)
-      ->default_str("no limit");
-  app.add_option("--bandwidth-budget", o.budget_mbit_s,
-                 "sends at most this number of Mbit/s of gradients and parameters to each other "
-                 "node; with --staleness the values that change most go first")
-      ->check(positive_number)
-      ->default_str("no limit");
-  app.add_option("--link-rate", o.link_rate_mbit_s,
-                 "Mbit/s that a node can send, for --routes auto")
-      ->check(positive_number)
-      ->default_str("measured when all nodes have joined; 1000 for --explain-routes");
-}
-
-void add_replay_options(CLI::App& app, node_options& o) {
-  app.add_option("--time-scale", o.time_scale,
-                 "with --devices replay: factor by which each layer takes longer than recorded")
-      ->check(positive_number);
-  app.add_option("--byte-scale", o.byte_scale,
-                 "with --devices replay: keeps this share of each learned blob's values, for links "
-                 "that are slower by the same factor")
-      ->check(CLI::Range(1e-6, 1.0));
-  app.add_flag("--fifo", o.fifo,
-               "with --devices replay, as a baseline: gradients and parameters are sent in the "
-               "order in which they are made, and an iteration begins when all parameters have "
-               "arrived");
-}
-
-void add_exchange_options(CLI::App& app, node_options& o, option_words& words) {
-  app.add_option("--routes", o.routes,
-                 "how gradients travel: auto, ps (parameter server), sfb (factors of every "
-                 "InnerProduct that can), or a file of lines `layer ps|sfb`");
-  app.add_option("--wire", o.wire,
-                 "format of gradients and updates on the parameter server's route: float32 "
-                 "(exact), float16, bfloat16 (half the bytes), or a file of lines `layer format`");
-  app.add_option("--batch-share", o.batch_share,
-                 "how the nodes divide each iteration's samples: equal, auto (by the speed that "
-                 "each measures before training), or a weight for each node, as in 3,1");
-  app.add_option("--global-batch", o.global_batch,
-                 "samples of an iteration as nodes join and leave: scale (default; each node takes "
-                 "the net's batch), or keep (those of the first nodes stay, and each takes a part)")
-      ->check(CLI::IsMember({"scale", "keep"}));
-  app.add_option(
-      "--views", o.views,
-      "how many nodes train from which iteration on, a file of lines `iteration nodes`: "
-      "a run with the same views as another one has the same results. Nodes wait to join "
-      "until then, and the last ones leave");
-  app.add_option("--survive", o.survive,
-                 "how many nodes may be lost at the same time without loss of solver state: the "
-                 "number of other nodes that keep a copy of each node's. Above 0 the others go on "
-                 "where a node is killed while all train. 1 where a run of several nodes, or one "
-                 "that listens, can have copies that cost no bytes")
-      ->check(CLI::Range(0u, max_survive));
-  app.add_option("--lost-state", o.lost_state,
-                 "where more nodes are lost than --survive says, and solver state with them: end "
-                 "(the default; the weights are saved), or zero (the others go on, and what is "
-                 "lost begins with zeros, which the run says)")
-      ->check(CLI::IsMember({"end", "zero"}));
-  app.add_option("--explain-routes", words.explain,
-                 "print what each route of each InnerProduct would cost --nodes N, and which is "
-                 "chosen; =json for programs. Trains nothing")
-      ->expected(0, 1)
-      ->check(CLI::IsMember({"table", "json"}));
+/// "auto:1000" is auto where a node can send 1000 Mbit/s, which then nobody measures.
+void take_routes(node_options& o) {
+  constexpr std::string_view with_rate = "auto:";
+  if (!o.routes.starts_with(with_rate)) return;
+  const auto given = o.routes.substr(with_rate.size());
+  if (!CLI::detail::lexical_cast(given, o.link_rate_mbit_s) || !(o.link_rate_mbit_s > 0) ||
+      !std::isfinite(o.link_rate_mbit_s))
+    throw spec_error(
+        "--routes " + o.routes + ": \"" + given +
+        "\" is no rate. Give the Mbit/s that a node can send, as in auto:1000, or auto "
+        "to have it measured.");
+  o.routes = "auto";
 }
 
 void take_devices(node_options& o, const CLI::App& app, const device_words& words) {
@@ -268,62 +151,92 @@ void take_devices(node_options& o, const CLI::App& app, const device_words& word
   o.gpu_option = gpu_option_of(app);
   if (o.devices_given || !o.join.empty()) o.gpus = gpus_of(app, words);
   o.readers = words.readers;
-  if (const auto profile = replay_profile(words.devices)) {
-    o.replay = *profile;
+  o.replay = parse_replay(words.devices);
+  if (o.replay) {
     o.replicas = 1;
   } else if (!o.gpus) {
     o.replicas = parse_devices(words.devices);
   }
 }
 
-}  // namespace
+std::string footer_of_help() {
+  std::string text = "Verbs (poseidon-node VERB --help says more)\n";
+  for (const auto& one : all_verbs()) {
+    std::string name = one.name;
+    name.resize(14, ' ');
+    text += "  " + name + one.about + "\n";
+  }
+  return text + "\n" + examples;
+}
 
-std::optional<node_options> parse_options(int argc, char** argv) {
-  node_options o;
-  option_words words;
-  command_line app("Trains a Caffe net on this machine, alone or together with others.",
-                   "poseidon-node");
-  app.footer(examples);
-  app.add_option("--solver", o.solver,
-                 "solver prototxt; its nets and data are found from the working directory");
-  add_cluster_options(app, o, words);
-  add_device_options(app, words.devices,
-                     "; or replay:FILE: layers take the times of a profile, nothing is computed");
-  add_model_options(app, o);
-  add_data_options(app, o, words);
-  add_view_options(app, o, words);
-  add_link_options(app, o);
-  add_exchange_options(app, o, words);
-  add_replay_options(app, o);
-  add_caffe_options(app, words.caffe);
+/// The rows of the table as options of `app`, and what is no option of ours but accepted.
+void add_all(command_line& app, node_options& o, option_words& words) {
+  option_binder add(app, true);
+  add_training_options(add, o, words);
+  add_device_options(add, words.devices);
+  add_cluster_options(add, o, words);
+  add_value_options(add, o, words);
+  add_display_options(add, o, words);
+  add_caffe_options(add, words.caffe);
   add_ignored_options(app, of_other_verbs);
-  if (!parsed(app, argc, argv)) return std::nullopt;
+}
 
-  take_output(o, words.output, app.count("--log-level") > 0);
+void take_words(node_options& o, const CLI::App& app, const option_words& words) {
+  if (words.output.quiet) o.log_level = "quiet";
+  o.json = words.output.json;
+  o.rejoin = !words.no_rejoin;
   if (!words.listen.empty()) o.listen = parse_host_port(words.listen);
   for (const auto& address : words.join) o.join.push_back(parse_host_port(address));
   if (app.count("--web") > 0) o.web = parse_host_port(words.web.empty() ? default_page : words.web);
   take_devices(o, app, words.devices);
+  take_routes(o);
   take_caffe_words(o, app, words.caffe);
-  check_scales(o, app.count("--time-scale") + app.count("--byte-scale") + app.count("--fifo") > 0);
   if (app.count("--synthetic") > 0) o.synthetic = words.synthetic;
   if (app.count("--explain-routes") > 0)
     o.explain_routes = words.explain.empty() ? "table" : words.explain;
   o.seed_given = app.count("--seed") > 0;
+}
+
+void take_secrets(node_options& o, const option_words& words) {
   if (!o.token_file.empty()) o.token = web::read_token("--token-file", o.token_file);
   if (!words.web_token_file.empty())
     o.web_token = web::read_token("--web-token-file", words.web_token_file);
-  if (o.witness) check_witness(o, app);
+}
+
+}  // namespace
+
+train_command::train_command()
+    : command_line("Trains a Caffe net on this machine, alone or together with others.",
+                   "poseidon-node"),
+      words_(std::make_unique<option_words>()) {
+  footer(footer_of_help());
+  add_all(*this, options_, *words_);
+}
+
+train_command::~train_command() = default;
+
+node_options train_command::taken(int argc, const char* const* argv) {
+  const given_options given(*this);
+  given.require_role();
+  given.require_rules();
+  auto& o = options_;
+  take_words(o, *this, *words_);
+  take_secrets(o, *words_);
   check(o);
-  o.tls = tls_of_links(words.tls);
-  o.command = command_again(app, argc, argv);
+  o.tls = tls_of_links(words_->tls);
+  o.command = command_again(*this, argc, argv);
   for (auto line : {web::warn_of_readers("--token-file", o.token_file),
-                    web::warn_of_readers("--web-token-file", words.web_token_file),
-                    web::warn_of_readers("--tls-key", words.tls.key)})
+                    web::warn_of_readers("--web-token-file", words_->web_token_file),
+                    web::warn_of_readers("--tls-key", words_->tls.key)})
     if (!line.empty()) o.warnings.push_back(std::move(line));
-  const auto idle = without_effect(o, app);
-  o.warnings.insert(o.warnings.end(), idle.begin(), idle.end());
+  for (auto& line : given.without_effect()) o.warnings.push_back(std::move(line));
   return o;
+}
+
+std::optional<node_options> parse_options(int argc, char** argv) {
+  train_command command;
+  if (!parsed(command, argc, argv)) return std::nullopt;
+  return command.taken(argc, argv);
 }
 
 }  // namespace poseidon::app

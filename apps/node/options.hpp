@@ -32,9 +32,8 @@ struct node_options {
   std::string keep_best, stop_at;  ///< goals.hpp has their words; empty: the solver's
   std::string log_level = "info";  ///< --quiet is "quiet"
   bool json = false;
-  std::filesystem::path replay;  ///< a profile: kernels sleep by it. Empty: they compute
-  double time_scale = 1, byte_scale = 1;
-  bool fifo = false, own_data = false;
+  std::optional<replay_request> replay;  ///< kernels sleep instead of computing
+  bool own_data = false;
   bool witness = false;                  ///< it joins to vote on views, and trains nothing
   bool rejoin = true;                    ///< where the other nodes have gone on without this one
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
@@ -46,7 +45,7 @@ struct node_options {
   std::string lost_state = "end";        // or zero
   std::optional<std::uint32_t> survive;  ///< nodes; empty: as many as take_survive says
   std::string views;  ///< view_schedule.hpp; empty: members change as nodes join and leave
-  double link_rate_mbit_s = 0;  ///< 0: not known
+  double link_rate_mbit_s = 0;  ///< of --routes auto:MBIT; 0: not known
   std::string explain_routes;   ///< "table", "json"; empty: train
   std::uint64_t seed = 0;
   bool seed_given = false;

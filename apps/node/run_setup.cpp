@@ -22,9 +22,9 @@ namespace {
 void make_replay(solver_file& solver, const node_options& o) {
   auto& spec = solver.spec;
   auto& scales = *spec.mutable_poseidon()->mutable_replay();
-  scales.set_time_scale(o.time_scale);
-  scales.set_byte_scale(o.byte_scale);
-  scales.set_fifo(o.fifo);
+  scales.set_time_scale(o.replay->times);
+  scales.set_byte_scale(o.replay->bytes);
+  scales.set_fifo(o.replay->fifo);
   spec.set_debug_info(false);
   solver.weights.clear();
 }
@@ -45,8 +45,8 @@ void train_only(solver_file& solver) {
 std::shared_ptr<device> compute_of(const node_options& o) {
   auto cpu = make_cpu_device();
   if (o.gpus) return make_gpu_device(*o.gpus, std::move(cpu));
-  if (o.replay.empty()) return cpu;
-  return make_replay_device(read_profile(o.replay), std::move(cpu));
+  if (!o.replay) return cpu;
+  return make_replay_device(read_profile(o.replay->profile), std::move(cpu));
 }
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
@@ -67,8 +67,8 @@ run_definition read_run(const node_options& o) {
   run_definition run;
   run.solver = read_solver(o.solver);
   run.workers = o.nodes;
-  if (!o.replay.empty()) make_replay(run.solver, o);
-  if (o.synthetic || !o.replay.empty()) {
+  if (o.replay) make_replay(run.solver, o);
+  if (o.synthetic || o.replay) {
     train_only(run.solver);
     run.solver.spec.mutable_poseidon()->set_synthetic(o.synthetic.value_or(""));
     run.solver.spec.set_base_lr(0);  // training on noise could make the loss infinite

@@ -2,6 +2,7 @@
 #include "apps/cli.hpp"
 #include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
+#include "apps/node/option_binder.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/figures.hpp"
@@ -113,7 +114,8 @@ int test_verb(int argc, char** argv) {
   app.add_option("--model", o.model, "net prototxt")->required();
   app.add_option("--weights", o.weights, ".caffemodel, copied by layer name")->required();
   app.add_option("--iterations", iterations, "batches")->check(positive_number);
-  add_device_options(app, devices);
+  option_binder add(app);
+  add_device_options(add, devices);
   app.add_option("--data-root", o.data_root, "folder from which relative data sources start");
   app.add_option("--level", o.level, "for the net's include and exclude rules");
   app.add_option("--stage", o.stages, "for the net's include and exclude rules; comma separated");

@@ -2,6 +2,8 @@
 #include "apps/cli.hpp"
 #include "apps/node/caffe_options.hpp"
 #include "apps/node/devices.hpp"
+#include "apps/node/measured_profile.hpp"
+#include "apps/node/option_binder.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"
@@ -54,7 +56,8 @@ bool read(time_options& o, int argc, char** argv) {
   app.add_option("--synthetic", synthetic,
                  "random images instead of data; CxHxW where the data layers do not say")
       ->expected(0, 1);
-  add_device_options(app, o.devices);
+  option_binder add(app);
+  add_device_options(add, o.devices);
   app.add_option("--data-root", o.model.data_root, "folder from which relative data sources start");
   app.add_option("--level", o.model.level, "for the net's include and exclude rules");
   app.add_option("--stage", o.model.stages,
@@ -203,50 +206,6 @@ void write_profile(const time_options& o, profile p, reporter& out) {
   out.remark("profile " + o.profile_out + ": batch " + std::to_string(p.batch) + ", " +
              std::to_string(p.layers.size()) + " layers with times");
   out.event(json_event("profile").text("path", o.profile_out).count("batch", p.batch));
-}
-
-/// On a GPU the time of a layer includes a wait for the device, which training has not. The shortest time is that of such a wait, behind a layer
-/// that another one has computed. Without waits kernels also begin as soon as the ones before them end, so the rest is scaled.
-/// `all_ms`: of all layers in an iteration without waits.
-void take_off_waits(profile& p, double all_ms) {
-  if (all_ms <= 0)
-    return;  // the update, which has waits too, takes longer than an iteration without them
-  double wait = all_ms, sum = 0;
-  for (const auto& l : p.layers)
-    for (const double ms : {l.forward_ms, l.backward_ms})
-      if (ms > 0) wait = std::min(wait, ms);
-  for (auto& l : p.layers)
-    for (double* const ms : {&l.forward_ms, &l.backward_ms})
-      sum += * ms = std::max(0.0, *ms - wait);
-  if (sum <= 0) return;
-  for (auto& l : p.layers)
-    for (double* const ms : {&l.forward_ms, &l.backward_ms}) *ms *= all_ms / sum;
-}
-
-/// Replicas run in parallel: the times of one replica are the node's times for the whole batch. `wall`: seconds of all iterations, without
-/// waits.
-profile measured_profile(const bare_run& run, std::uint64_t iterations, double wall) {
-  const auto& net = run.compiled().train;
-  profile p;
-  p.net = net.graph.name;
-  p.measured = run.compute().describe() + ", " + std::to_string(run.compiled().replicas) +
-               " replicas, " + (run.compute().is_asynchronous() ? "" : "CPU ") +
-               "time of the first over " + std::to_string(iterations) + " iterations" +
-               (run.compute().is_asynchronous() ? ", less the waits for the device" : "");
-  p.batch = net.batch * run.compiled().replicas;
-  const auto ms = 1e3 / static_cast<double>(iterations);
-  for (std::size_t l = 0; l < net.graph.layers.size(); ++l)
-    p.layers.push_back(
-        {net.graph.layers[l].name, ms * run.times()[l].forward, ms * run.times()[l].backward, {}});
-  if (run.compute().is_asynchronous()) take_off_waits(p, ms * (wall - run.update_seconds()));
-  double flop = 0, product_ms = 0;
-  for (std::size_t l = 0; l < net.graph.layers.size(); ++l) {
-    if (net.graph.layers[l].type != "InnerProduct") continue;
-    flop += static_cast<double>(flops_of(net.graph, l).forward);
-    product_ms += p.layers[l].forward_ms;
-  }
-  if (product_ms > 0) p.gflop_s = 1e-6 * flop / product_ms;
-  return p;
 }
 
 void assume(const time_options& o, reporter& out) {

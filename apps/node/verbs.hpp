@@ -4,9 +4,18 @@
 #include "apps/node/devices.hpp"
 #include "apps/terminal/reporter.hpp"
 
+#include <span>
 #include <string>
 
 namespace poseidon::app {
+
+struct verb {
+  const char* name;
+  const char* about;  ///< for the help
+  int (*run)(int argc, char** argv);
+};
+/// Those that --help lists.
+[[nodiscard]] std::span<const verb> all_verbs();
 
 /// Each takes the arguments after the verb and returns the exit code.
 /// Errors   std::invalid_argument (wrong use, bad file), std::runtime_error.
@@ -20,6 +29,7 @@ int members_verb(int argc, char** argv);
 int leave_verb(int argc, char** argv);
 int go_on_verb(int argc, char** argv);
 int classify_verb(int argc, char** argv);
+int option_table_verb(int argc, char** argv);
 
 /// A run of one net, for `test` and `time`.
 struct model_options {

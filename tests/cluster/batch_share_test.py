@@ -145,9 +145,9 @@ class BatchShare(small_run.Trained):
                             (["3,0"], "worker 1 has the weight 0, it has to be above 0"),
                             (["fast"], "\"fast\" is no number. Give equal, auto, or a weight for each node"),
                             (["auto", "--own-data"], "--own-data does not go with --batch-share"),
-                            (["auto", "--explain-routes"], "leave out --batch-share")):
+                            (["auto", "--explain-routes"], "Leave out --batch-share")):
             self.assertIn(text, self.refused("--batch-share", *words))
-        self.assertIn("those belong to the first node", self.refused("--batch-share", "auto", join=["--join", "127.0.0.1:1"]))
+        self.assertIn("that belongs to the first node", self.refused("--batch-share", "auto", join=["--join", "127.0.0.1:1"]))
 
     def test_a_loss_that_is_no_mean_is_refused(self):
         path = small_run.solver(self.cluster.folder, "sum",

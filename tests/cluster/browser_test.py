@@ -12,7 +12,7 @@ from web_page import PAGE
 
 class Shown(ShownPage):
     def test_a_run_of_two_nodes_is_seen_as_it_is(self):
-        self.two_nodes(self.small(hidden=256), "--routes", "auto", "--link-rate", "1000")
+        self.two_nodes(self.small(hidden=256), "--routes", "auto:1000")
         b = self.look()
         b.open(self.page)
         b.wait_for(READY, "the graph is drawn")

@@ -113,7 +113,7 @@ class CaffeWords(small_run.MadeUp):
     def test_gpu_is_caffes_word_for_devices(self):
         both = node("train", "-solver", self.solver, "-gpu", 0, "--devices", "cpu")
         self.assertEqual(both.returncode, 2)
-        self.assertIn("--gpu 0 and --devices cpu both name devices", both.stderr)
+        self.assertIn("--gpu 0 does not go with --devices cpu: both name devices", both.stderr)
         wrong = node("train", "-solver", self.solver, "-gpu", "first")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("--gpu first: expected all, or GPUs by number", wrong.stderr)

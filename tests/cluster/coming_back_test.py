@@ -66,7 +66,7 @@ class ComingBack(unittest.TestCase):
     def test_what_does_not_go_together_is_refused(self):
         node = self.cluster.node("--solver", self.solver, "--join", self.at[1])
         self.assertEqual(node.wait(), 2)
-        self.assertRegex(node.output, "--join and --solver together need --listen: ")
+        self.assertRegex(node.output, "--join and --solver together need --listen HOST:PORT: ")
 
     def test_a_run_with_another_token_is_an_error_and_not_a_reason_to_begin_one(self):
         token = self.cluster.token_file()

@@ -147,7 +147,7 @@ class Gpu(unittest.TestCase):
         self.train("untuned", gpu(math="tf32"))
         self.assertNotIn("autotune", self.last.output)
         path = small_run.solver(self.cluster.folder, "strict", iterations=1)
-        for words, text in ((gpu() + ["--autotune"], "--autotune goes without --math fp32"),
+        for words, text in ((gpu() + ["--autotune"], "--autotune does not go with --math fp32"),
                             (["--devices", "cpu:1", "--autotune"], "--autotune belongs to GPUs")):
             node = self.cluster.node("--solver", path, *words)
             self.assertEqual(node.wait(), 2, node.output)

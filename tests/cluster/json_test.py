@@ -95,12 +95,21 @@ class Events(unittest.TestCase):
         self.assertIn("absent", failed.stderr)
 
     def test_words_that_contradict_each_other_are_refused(self):
-        for words, text in [(("--quiet", "--log-level", "debug"), "--quiet and --log-level debug contradict each other"),
+        for words, text in [(("--quiet", "--log-level", "debug"), "--quiet does not go with --log-level debug: --quiet is --log-level quiet"),
                             (("--json", "--nodes", 2, "--explain-routes"), "--explain-routes=json")]:
             done = run("poseidon-node", "--solver", self.path, *words)
             self.assertEqual((done.returncode, done.stdout), (2, ""))
             self.assertIn(text, done.stderr)
         self.assertEqual(run("poseidon-node", "--solver", self.path, "--quiet", "--log-level", "quiet").returncode, 0)
+
+    def test_the_page_about_events_names_every_verb_of_the_help(self):
+        page = (cluster.ROOT / "docs/json-events.md").read_text()
+        verbs = re.findall(r"(?m)^  ([a-z-]+)  ", run("poseidon-node", "--help").stdout.split("\nVerbs ")[1].split("\n\n")[0])
+        self.assertIn("go-on", verbs)
+        for verb in verbs:
+            self.assertIn("--json", run("poseidon-node", verb, "--help").stdout, verb)
+            if verb != "train":  # which the page is about
+                self.assertRegex(page, rf"(?m)^\| `poseidon-node [^|]*\b{verb}`", verb)
 
     def test_the_other_verbs_have_events_too(self):
         self.assertEqual(run("poseidon-node", "--solver", self.path, "--quiet").returncode, 0)

@@ -49,7 +49,7 @@ class Replay(unittest.TestCase):
         scale = 0.1
         trace_file = self.c.folder / "trace.json"
         replay = ["--devices", f"replay:{self.profile}"]
-        first, second = self.start([*replay, "--byte-scale", scale], replay, trace_file)
+        first, second = self.start(["--devices", f"{replay[1]},bytes={scale}"], replay, trace_file)
         self.assertEqual([first.wait(), second.wait()], [0, 0], first)
         self.assertIn(f"iteration {ITERATIONS - 1}/{ITERATIONS}: loss 1", first.output)
         self.assertNotIn("test iteration", first.output)
@@ -70,11 +70,11 @@ class Replay(unittest.TestCase):
                        if e["name"] in ("ip1", "ip2") and e["cat"] != "stall"]
             self.assertEqual(kernels, [("ip1", "forward"), ("ip2", "forward"), ("ip2", "backward"), ("ip1", "backward")])
 
-    def waits_of_first_layer(self, *options):
+    def waits_of_first_layer(self, words=""):
         """By clock: how long the first layer began after all parameters of the clock before had arrived, in microseconds."""
         trace_file = self.c.folder / "trace.json"
         replay = ["--devices", f"replay:{self.profile}"]
-        first, second = self.start([*replay, "--routes", "ps", "--byte-scale", 0.1, "--link-mbit", 2, *options], replay, trace_file)
+        first, second = self.start(["--devices", f"{replay[1]},bytes=0.1{words}", "--routes", "ps", "--link-mbit", 2], replay, trace_file)
         self.assertEqual([first.wait(), second.wait()], [0, 0], first)
         trace = cluster.Trace(trace_file)
         waits = []
@@ -84,7 +84,7 @@ class Replay(unittest.TestCase):
         return waits
 
     def test_the_first_layer_begins_before_the_last_parameters_come_unless_there_is_a_barrier(self):
-        early, late = self.waits_of_first_layer(), self.waits_of_first_layer("--fifo")
+        early, late = self.waits_of_first_layer(), self.waits_of_first_layer(",fifo")
         # The first layer has hundreds of milliseconds; a busy machine may miss them once.
         self.assertGreaterEqual(sum(wait < 0 for wait in early), len(early) - 1, early)
         self.assertTrue(all(wait >= 0 for wait in late), late)
@@ -105,7 +105,7 @@ class Replay(unittest.TestCase):
         scale, batch = 0.1, 8
         trace_file = self.c.folder / "trace.json"
         replay = ["--devices", f"replay:{self.profile}"]
-        first, second = self.start([*replay, "--byte-scale", scale, "--routes", "sfb"], replay, trace_file)
+        first, second = self.start(["--devices", f"{replay[1]},bytes={scale}", "--routes", "sfb"], replay, trace_file)
         self.assertEqual([first.wait(), second.wait()], [0, 0], first)
         self.assertIn("routes: factor_broadcast for ip1, ip2", first.lines)
         trace = cluster.Trace(trace_file)
@@ -121,7 +121,7 @@ class Replay(unittest.TestCase):
     def test_a_profile_without_the_rate_of_products_leaves_everything_on_the_server(self):
         self.profile.write_text(PROFILE.replace("gflop_s: 10", ""))
         replay = ["--devices", f"replay:{self.profile}"]
-        first, second = self.start([*replay, "--link-rate", 1], replay)
+        first, second = self.start([*replay, "--routes", "auto:1"], replay)
         self.assertEqual([first.wait(), second.wait()], [0, 0], first)
         self.assertEqual([line for line in first.lines if line.startswith("routes: factor")], [])
         first, second = self.start([*replay, "--routes", "sfb"], replay)
@@ -146,12 +146,20 @@ class Replay(unittest.TestCase):
         replay = ["--devices", f"replay:{self.profile}"]
         for options, text in [
                 (["--solver", self.solver, "--devices", "replay"], "--devices replay: which profile?"),
-                (["--solver", self.solver, "--byte-scale", 0.1], "belong to --devices replay:FILE"),
-                (["--solver", self.solver, *replay, "--byte-scale", 2], "--byte-scale"),
-                (["--solver", self.solver, *replay, "--time-scale", 0], "--time-scale"),
-                (["--solver", self.solver, *replay, "--weights", "w"], "it trains no model"),
-                (["--solver", self.solver, "--fifo"], "belong to --devices replay:FILE"),
-                (["--join", "127.0.0.1:1", *replay, "--time-scale", 2], "the first node's hold for all"),
+                (["--solver", self.solver, "--devices", f"{replay[1]},bytes=2"],
+                 f"--devices {replay[1]},bytes=2: bytes=2 is no share of the values that is kept, a number from 0.000001 to 1."),
+                (["--solver", self.solver, "--devices", f"{replay[1]},time=0"], "time=0 is no factor by which layers take longer"),
+                (["--solver", self.solver, "--devices", f"{replay[1]},time=nan"], "time=nan is no factor by which layers take longer"),
+                (["--solver", self.solver, "--devices", f"{replay[1]},time=2x"], "time=2x is no factor by which layers take longer"),
+                (["--solver", self.solver, "--devices", f"{replay[1]},byte=0.1"],
+                 'there may be time=X, bytes=S and fifo, with commas, and "byte=0.1" is none of them. Did you mean "bytes"?'),
+                (["--solver", self.solver, "--devices", f"{replay[1]},"], 'and "" is none of them.'),
+                (["--solver", self.solver, "--devices", "replay:,fifo"], "which profile?"),
+                (["--solver", self.solver, "--routes", "auto:"], '--routes auto:: "" is no rate. Give the Mbit/s that a node can send, as in auto:1000'),
+                (["--solver", self.solver, "--routes", "auto:0"], '--routes auto:0: "0" is no rate.'),
+                (["--solver", self.solver, "--routes", "auto:inf"], '--routes auto:inf: "inf" is no rate.'),
+                (["--solver", self.solver, *replay, "--weights", "w"], "sleeping layers train no model"),
+                (["--join", "127.0.0.1:1", "--devices", f"{replay[1]},time=2"], "the first node's words time, bytes and fifo hold for all"),
                 (["--solver", self.solver, "--devices", "replay:nowhere"], "nowhere: there is no such file")]:
             node = self.c.node(*options)
             self.assertEqual(node.wait(), 2, options)

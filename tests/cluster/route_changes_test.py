@@ -119,7 +119,7 @@ class RouteChanges(small_run.Trained):
         subprocess.run([cluster.BIN / "poseidon-node", "time", "--model", folder / "net", "--synthetic", "--images-s", "2000",
                         "--profile-out", folder / "profile"], check=True, stdout=subprocess.DEVNULL)
         replay = ["--devices", f"replay:{folder}/profile"]
-        first = self.cluster.node("--solver", folder / "solver", "--listen", "127.0.0.1:0", "--nodes", 2, "--byte-scale", 0.04, *replay)
+        first = self.cluster.node("--solver", folder / "solver", "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", f"{replay[1]},bytes=0.04")
         with faulty_wire.FaultyWire(first.wait_for(cluster.LISTENING)[1]) as wire:
             wire.pace(SLOW_BYTES_S)
             second = self.cluster.node("--join", wire.address, *replay)

@@ -198,12 +198,12 @@ class Routes(small_run.Trained):
 
     def test_the_costs_of_routes_are_explained_without_training(self):
         path = small_run.solver(self.cluster.folder, "explained", hidden=256)
-        words = ["--solver", path, "--nodes", 8, "--link-rate", 100]
-        table = self.cluster.node(*words, "--explain-routes")
+        words = ["--solver", path, "--nodes", 8]
+        table = self.cluster.node(*words, "--routes", "auto:100", "--explain-routes")
         self.assertEqual(table.wait(), 0, table)
         for word in ("100 Mbit/s", "256 x 1152", "16x8", "ip1", "factor_broadcast", "ip2"):
             self.assertIn(word, table.output)
-        node = self.cluster.node(*words, "--explain-routes=json")
+        node = self.cluster.node(*words, "--routes", "auto:100", "--explain-routes=json")
         self.assertEqual(node.wait(), 0, node)
         said = json.loads(node.output)
         self.assertEqual((said["nodes"], [r["layer"] for r in said["routes"]]), (8, ["ip1", "ip2"]))
@@ -218,7 +218,7 @@ class Routes(small_run.Trained):
     def test_auto_broadcasts_where_that_is_faster_and_all_nodes_agree(self):
         path = small_run.solver(self.cluster.folder, "auto", hidden=512, iterations=3)
         first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:1",
-                                  "--link-rate", 1)
+                                  "--routes", "auto:1")
         address = first.wait_for(cluster.LISTENING)[1]
         other = self.cluster.node("--join", address, "--devices", "cpu:1", "--log-level", "debug")
         self.assertEqual([first.wait(), other.wait()], [0, 0], first)
@@ -249,7 +249,7 @@ class Routes(small_run.Trained):
 
     def test_links_are_timed_when_there_is_a_choice_and_no_option_says_their_rate(self):
         path = small_run.solver(self.cluster.folder, "timed", hidden=512, iterations=3)
-        for words, timed in (([], True), (["--link-rate", 100], False), (["--routes", "ps"], False)):
+        for words, timed in (([], True), (["--routes", "auto:100"], False), (["--routes", "ps"], False)):
             first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", 3, "--devices", "cpu:1", *words)
             address = first.wait_for(cluster.LISTENING)[1]
             others = [self.cluster.node("--join", address, "--devices", "cpu:1") for _ in range(2)]

@@ -92,7 +92,7 @@ class StartChecks(small_run.MadeUp):
 
     def test_options_of_clusters_are_said_on_a_node_alone(self):
         self.write()
-        self.assert_warned(self.train("--wire", "float16", "--own-data"), "^--wire, --own-data have no effect: this node trains alone")
+        self.assert_warned(self.train("--wire", "float16", "--own-data"), "^--own-data, --wire have no effect: this node trains alone")
         self.assert_warned(self.train("--staleness", "2"), "^--staleness has no effect: this node trains alone")
 
     def test_own_data_on_one_node_of_two_is_said_by_the_node_that_joins(self):

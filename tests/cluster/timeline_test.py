@@ -149,14 +149,14 @@ class Timeline(small_run.Trained):
         stood_still = union([s for s in spans if s["cat"] == "stall"], begin, end)
         return self.under_way(trace, worker, begin, end)[0], stood_still
 
-    def recorded(self, *options):
-        """The trace of a run that has ended, beside it that of worker 1. The top layer's 4.8 MB need more than the backward pass below
+    def recorded(self, words=""):
+        """The trace of a run that has ended, beside it that of worker 1; `words` of the first node's replay. The top layer's 4.8 MB need more than the backward pass below
         it, and both so long that late wake-ups on a busy machine weigh little."""
         path = self.cluster.folder / f"trace{self.runs}.json"
         self.runs += 1
         replay = self.profile("even", {name: (4 * forward, 4 * backward) for name, (forward, backward) in TIMES.items()})
-        first, second = self.two_nodes(self.solver(classes=30000, iterations=CLOCKS, display=5), [replay, replay], "--routes", "ps",
-                                       "--link-mbit", 250, "--trace", path, *options, joiner=["--link-mbit", 250, "--trace", f"{path}.1"])
+        first, second = self.two_nodes(self.solver(classes=30000, iterations=CLOCKS, display=5), [replay + words, replay], "--routes", "ps",
+                                       "--link-mbit", 250, "--trace", path, joiner=["--link-mbit", 250, "--trace", f"{path}.1"])
         self.assertEqual([first.wait(), second.wait()], [0, 0], first.output)
         return path
 
@@ -200,8 +200,8 @@ class Timeline(small_run.Trained):
         shares = {"wait-free": [], "barrier": []}  # of each iteration; a machine that is busy spoils some, and more of them come
 
         def hides_more():
-            for name, options in (("wait-free", ()), ("barrier", ("--fifo",))):
-                trace = cluster.Trace(self.recorded(*options))
+            for name, words in (("wait-free", ""), ("barrier", ",fifo")):
+                trace = cluster.Trace(self.recorded(words))
                 begins = [trace.find("ip1", "forward", lane="^stream", clock=c)[0]["ts"] for c in range(2, CLOCKS - 1)]
                 for begin, end in zip(begins, begins[1:]):
                     communication, exposed = self.under_way(trace, 0, begin, end)

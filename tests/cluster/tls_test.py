@@ -143,7 +143,7 @@ class Tls(unittest.TestCase):
         certificate, key = self.authority.sign("one")
         other_certificate, _ = self.authority.sign("two")
         join = ["--join", "127.0.0.1:1"]
-        self.assert_refused(self.cluster.node(*join, "--tls-cert", certificate), "Missing: --tls-key and --tls-ca.")
+        self.assert_refused(self.cluster.node(*join, "--tls-cert", certificate), "--tls-cert needs --tls-key FILE and --tls-ca FILE: both sides of a link prove who they are.")
         missing = self.folder / "nothing.pem"
         self.assert_refused(self.cluster.node(*join, "--tls-cert", missing, "--tls-key", key, "--tls-ca", self.authority.file),
                             f"--tls-cert {missing}: cannot be read: No such file or directory")

@@ -15,16 +15,16 @@ PROFILE = 'net: "small" measured: "made up" batch: 16 gflop_s: 10\n' + "".join(
 
 
 class WaitFree(unittest.TestCase):
-    def traced(self, *options):
-        """The trace of a run of two nodes, and the first node."""
+    def traced(self, words=""):
+        """The trace of a run of two nodes, and the first node; `words` of its replay."""
         c = self.enterContext(cluster.Cluster())
         solver = small_run.solver(c.folder, "s", iterations=ITERATIONS, hidden=1024, classes=1000)
         profile, trace_file = c.folder / "profile", c.folder / "trace.json"
         profile.write_text(PROFILE)
-        replay = ["--devices", f"replay:{profile}", "--link-mbit", LINK_MBIT]
-        first = c.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2, *replay, "--routes", "ps",
-                       "--trace", trace_file, *options)
-        second = c.node("--join", first.wait_for(cluster.LISTENING)[1], *replay)
+        replay, link = f"replay:{profile}", ["--link-mbit", LINK_MBIT]
+        first = c.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", replay + words, *link,
+                       "--routes", "ps", "--trace", trace_file)
+        second = c.node("--join", first.wait_for(cluster.LISTENING)[1], "--devices", replay, *link)
         self.assertEqual([first.wait(), second.wait()], [0, 0], first)
         return cluster.Trace(trace_file), first
 
@@ -52,7 +52,7 @@ class WaitFree(unittest.TestCase):
         self.check_what_was_exposed(trace, first)
 
     def test_with_a_barrier_no_forward_starts_early(self):  # or the test above would prove nothing
-        trace, _ = self.traced("--fifo")
+        trace, _ = self.traced(",fifo")
         self.assertEqual(self.early(trace)[1], 0)
 
     def check_what_was_exposed(self, trace, first):

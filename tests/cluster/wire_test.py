@@ -107,7 +107,7 @@ class Wire(small_run.Trained):
         path = small_run.solver(self.cluster.folder, "explained", hidden=256)
         said = {}
         for wire in ("float32", "float16"):
-            node = self.cluster.node("--solver", path, "--nodes", 8, "--link-rate", 100, "--wire", wire, "--explain-routes=json")
+            node = self.cluster.node("--solver", path, "--nodes", 8, "--routes", "auto:100", "--wire", wire, "--explain-routes=json")
             self.assertEqual(node.wait(), 0, node)
             said[wire] = [float(x) for x in re.findall(r'"parameter_server":{"bytes":([\d.e+]+)', node.output)]
         self.assertEqual(len(said["float32"]), 2)

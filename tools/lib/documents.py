@@ -39,6 +39,13 @@ def command_problems(tree, known, command, line):
             yield f"{command} has no option {option}"
 
 
+def decisions(tree):
+    """A note of docs/decisions says first what holds, and only then why."""
+    for name, text in tree.texts(".md"):
+        if re.fullmatch(r"docs/decisions/\d+-[\w-]+\.md", name) and not re.match(r"# \d+[^\n]*\n\n\*\*Rule\b", text):
+            yield name, 3, 'begins with no "**Rule.**": say what holds today first, then why, then what was measured and rejected'
+
+
 TOUR = "docs/tour.md"
 
 

@@ -2,7 +2,7 @@
 """usage: python3 tools/lib/pictures.py [--check]
 
 Writes docs/one-iteration.svg (what computes and what travels when), docs/two-nodes.svg (who owns which part of a
-parameter) and docs/against-ddp.svg (the table of docs/performance.md between its "ddp" markers). With --check it writes nothing and exits with 1 if a file is not what this script draws.
+parameter) and docs/against-ddp.svg (the table of docs/measurements/clusters.md between its "ddp" markers). With --check it writes nothing and exits with 1 if a file is not what this script draws.
 """
 import html
 import pathlib
@@ -75,7 +75,7 @@ def two_nodes():
 
 def against_ddp():
     """Seconds per iteration of each net: a bar for each program, and a line at the bound."""
-    table = (DOCS / "performance.md").read_text().split("<!-- begin ddp -->")[1].split("<!-- end ddp -->")[0]
+    table = (DOCS / "measurements/clusters.md").read_text().split("<!-- begin ddp -->")[1].split("<!-- end ddp -->")[0]
     rows = [[cell.strip() for cell in line.strip("| ").split("|")] for line in table.splitlines() if line.startswith("|")][2:]
     left, scale, height = 150, 78, 58
     parts = [text(12, 28, "Seconds per iteration on 4 hosts with links of 1 Gbit/s: less is better", "b")]

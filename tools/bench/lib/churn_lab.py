@@ -89,11 +89,11 @@ class Member:
 
 
 class ChurnLab:
-    """`words_of_first`, `words_of_all`: options of the first node, and of each one. `shown`: this host's node has a page."""
+    """`words_of_first`, `words_of_others`: options of the first node, and of each other one. `shown`: this host's node has a page."""
 
-    def __init__(self, lab, folder, program, nodes, shown, words_of_first, words_of_all):
+    def __init__(self, lab, folder, program, nodes, shown, words_of_first, words_of_others):
         self.lab, self.folder, self.program, self.nodes, self.shown = lab, folder, program, nodes, shown
-        self.words_of_first, self.words_of_all = words_of_first, words_of_all
+        self.words_of_first, self.words_of_others = words_of_first, words_of_others
         self.members = {}   # by host: its newest process
         self.started = 0
         self.views = {}     # by epoch: (time of the first node that told it, first clock, seats)
@@ -115,13 +115,13 @@ class ChurnLab:
     def _start(self, host, *words):
         self.started += 1
         page = ["--web", "127.0.0.1:0"] if host == self.shown else []
-        process = self.lab.start(host, self.program, *words, *self.words_of_all, *page, "--json", "--log-level", "debug",
+        process = self.lab.start(host, self.program, *words, *page, "--json", "--log-level", "debug",
                                  output=self.folder / f"host{host}-{self.started}.json")
         self.members[host] = Member(host, process)
 
     def join(self, host):
         others = [m.address for h, m in self.members.items() if h != host and m.address and m.process.poll() is None and not m.frozen]
-        self._start(host, "--join", ",".join(others))
+        self._start(host, "--join", ",".join(others), *self.words_of_others)
 
     def look(self):
         """Reads what has been told since, and notes who has ended unasked."""

@@ -116,7 +116,7 @@ def parameter_bytes(log):
 
 def route_bytes(solver, hosts):
     """layer -> (bytes by the server, bytes as factors) that a host sends in an iteration."""
-    said = subprocess.run([NODE, "--solver", solver, "--nodes", str(hosts), "--synthetic", "--link-rate", "1000", "--routes", "ps",
+    said = subprocess.run([NODE, "--solver", solver, "--nodes", str(hosts), "--synthetic", "--routes", "ps",
                            "--explain-routes=json"], check=True, capture_output=True, text=True).stdout
     return {r["layer"]: (r["parameter_server"]["bytes"], r["factor_broadcast"]["bytes"]) for r in json.loads(said)["routes"]}
 
@@ -126,7 +126,7 @@ class Case:
         self.net, self.hosts, self.rate, self.batch = net, hosts, rate, batch
         self.routes, _, fifo = routes.partition(":") if isinstance(routes, str) else (routes, "", "")
         self.label = ", ".join(["poseidon-node", str(self.routes)] + (["fifo and barrier"] if fifo else []))
-        self.fifo = ["--fifo"] if fifo else []
+        self.fifo = ",fifo" if fifo else ""
         self.options, self.folder = options, folder
         self.solver, self.profile = prepare(folder, net, batch, options.iterations + WARM_UP)
         self.first_layer = re.search(r'(?m)^layer \{ name: "([^"]+)"', self.profile.read_text())[1]
@@ -145,15 +145,16 @@ class Case:
         token.write_text("a token for one benchmark\n")
         trace = self.folder / "trace.json"
         trace.unlink(missing_ok=True)
-        common = ["--devices", f"replay:{self.profile}", "--token-file", token]
+        devices, common = f"replay:{self.profile}", ["--token-file", token]
+        routes = f"auto:{self.link / 1e6}" if self.routes == "auto" else self.routes
         with labs.Lab(self.hosts) as lab:
             first = lab.start(0, NODE, "--solver", self.solver, "--listen", f"{lab.address(0)}:7600", "--nodes", self.hosts,
-                              *common, *self.fifo, "--routes", self.routes, *(["--link-rate", self.link / 1e6] if self.routes == "auto" else []),
-                              "--byte-scale", o.byte_scale, "--time-scale", o.time_scale, "--trace", trace,
+                              *common, "--routes", routes,
+                              "--devices", f"{devices},bytes={o.byte_scale},time={o.time_scale}{self.fifo}", "--trace", trace,
                               "--log-level", "debug", output=self.folder / "first.log")
             wait_for(first, r"^listening on", "the first node's address")
             traced = lambda h: ["--trace", self.folder / f"trace{h}.json"] if o.traces else []
-            others = [lab.start(h, NODE, "--join", f"{lab.address(0)}:7600", *common, *traced(h), output=self.folder / f"{h}.log")
+            others = [lab.start(h, NODE, "--join", f"{lab.address(0)}:7600", *common, "--devices", devices, *traced(h), output=self.folder / f"{h}.log")
                       for h in range(1, self.hosts)]
             # The first values travel over links without limit; all have them when all have a loss.
             wait_for(first, r"^iteration 0/", "the first iteration")

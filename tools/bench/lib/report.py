@@ -1,4 +1,4 @@
-# tools/bench/lib/report.py - the sections of docs/performance.md that tools write.
+# tools/bench/lib/report.py - the tables that tools write into the files of docs/measurements.
 import pathlib
 import platform
 import shlex
@@ -7,6 +7,20 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
+FOLDER = ROOT / "docs/measurements"
+PLACES = {  # the section between <!-- begin SECTION --> and <!-- end SECTION --> -> its file
+    "small-nets": "cpu-training.md",
+    "large-nets": "cpu-training.md",
+    "convergence": "convergence.md",
+    "wire convergence": "convergence.md",
+    "ddp": "clusters.md",
+    "cluster": "clusters.md",
+    "routes": "routes.md",
+    "page drawing": "page.md",
+    "page cost": "page.md",
+    "batch_share": "batch-share.md",
+    "cost of survive": "survive.md",
+}
 
 
 def commit():
@@ -44,14 +58,20 @@ def table(rows, options, arguments):
     return "\n".join(lines) + "\n"
 
 
-def write(path, text, section="cluster"):
-    """Puts `text` between the section's markers, which are added at the end where there are none."""
+def parts(section, folder=FOLDER):
+    """The file that has this section, and what stands before, between and behind its markers, which belong to the first and the last part."""
+    if section not in PLACES:
+        sys.exit(f'there is no section "{section}": {", ".join(PLACES)}')
+    path = folder / PLACES[section]
     begin, end = f"<!-- begin {section} -->\n", f"<!-- end {section} -->"
     before, found, rest = path.read_text().partition(begin)
-    if not found:
-        path.write_text(before.rstrip("\n") + "\n\n" + begin + text + end + "\n")
-        return
-    _, closed, after = rest.partition(end)
-    if not closed:
-        sys.exit(f"{path}: {begin.strip()} without {end}")
-    path.write_text(before + begin + text + end + after)
+    between, closed, after = rest.partition(end)
+    if not found or not closed:
+        sys.exit(f"{path} has no lines {begin.strip()} and {end}")
+    return path, before + begin, between, end + after
+
+
+def write(section, text, folder=FOLDER):
+    """Puts `text` between the markers of this section."""
+    path, before, _, after = parts(section, folder)
+    path.write_text(before + text + after)

@@ -8,7 +8,6 @@
 // One line per failing case, the skipped ones counted by layer type, and at the end, alone on a
 // line, "N passed, N failed, N skipped". Exit code 0 if none failed, 1 if one did, 2 for wrong use.
 #include "apps/cli.hpp"
-#include "apps/oracle/cases.hpp"
 #include "apps/plugin/open_plugin.hpp"
 #include "apps/run_app.hpp"
 #include "cpu/cpu_device.hpp"
@@ -20,6 +19,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "tools/oracle/cases.hpp"
 
 namespace {
 

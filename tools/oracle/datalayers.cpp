@@ -1,6 +1,4 @@
 // Data layers: the batches that Caffe delivered from the same LMDBs.
-#include "apps/oracle/cases.hpp"
-#include "apps/oracle/manifest.hpp"
 #include "data/batch_filler.hpp"
 #include "data/source.hpp"
 #include "models/spec/net_file.hpp"
@@ -10,6 +8,9 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+
+#include "tools/oracle/cases.hpp"
+#include "tools/oracle/manifest.hpp"
 
 namespace poseidon::oracle {
 namespace {

@@ -1,7 +1,6 @@
 // Training runs: the product's own node, in this process, from Caffe's first weights; its losses, learning
 // rates, test outputs and weights beside Caffe's.
 #include "actors/node/run_node.hpp"
-#include "apps/oracle/manifest.hpp"
 #include "cpu/cpu_device.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/random.hpp"
@@ -13,6 +12,8 @@
 #include <map>
 #include <sstream>
 #include <unistd.h>
+
+#include "tools/oracle/manifest.hpp"
 
 namespace poseidon::oracle {
 

@@ -1,11 +1,12 @@
-// apps/oracle/errors.cpp - inputs that must be refused with a message, never accepted and never a
+// tools/oracle/errors.cpp - inputs that must be refused with a message, never accepted and never a
 // crash.
-#include "apps/oracle/manifest.hpp"
-#include "apps/oracle/one_pass.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/spec/net_file.hpp"
 
 #include <stdexcept>
+
+#include "tools/oracle/manifest.hpp"
+#include "tools/oracle/one_pass.hpp"
 
 namespace poseidon::oracle {
 

@@ -1,4 +1,4 @@
-#include "apps/oracle/manifest.hpp"
+#include "tools/oracle/manifest.hpp"
 
 #include "models/files/snapshot_io.hpp"
 #include "models/spec/spec_file.hpp"

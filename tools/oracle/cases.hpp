@@ -1,4 +1,4 @@
-// apps/oracle/cases.hpp - a case of poseidon-oracle and its result, for all runners.
+// tools/oracle/cases.hpp - a case of poseidon-oracle and its result, for all runners.
 #pragma once
 #include "models/device/device.hpp"
 

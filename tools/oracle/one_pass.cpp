@@ -1,4 +1,4 @@
-#include "apps/oracle/one_pass.hpp"
+#include "tools/oracle/one_pass.hpp"
 
 #include "cpu/cpu_device.hpp"
 #include "models/net/fillers.hpp"

@@ -1,6 +1,5 @@
-// apps/oracle/manifest.hpp - MANIFEST.json, blobs and comparison, for the runners.
+// tools/oracle/manifest.hpp - MANIFEST.json, blobs and comparison, for the runners.
 #pragma once
-#include "apps/oracle/cases.hpp"
 #include "models/caffe.hpp"
 
 #include <google/protobuf/struct.pb.h>
@@ -9,6 +8,8 @@
 #include <optional>
 #include <span>
 #include <string_view>
+
+#include "tools/oracle/cases.hpp"
 
 namespace poseidon::oracle {
 

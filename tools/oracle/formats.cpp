@@ -1,7 +1,5 @@
-// apps/oracle/formats.cpp - Caffe's files: how they are read, the layers of each phase, the layers that run
+// tools/oracle/formats.cpp - Caffe's files: how they are read, the layers of each phase, the layers that run
 // backward.
-#include "apps/oracle/manifest.hpp"
-#include "apps/oracle/one_pass.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/files/snapshot_io.hpp"
 #include "models/solver/solver_file.hpp"
@@ -14,6 +12,9 @@
 
 #include <map>
 #include <unistd.h>
+
+#include "tools/oracle/manifest.hpp"
+#include "tools/oracle/one_pass.hpp"
 
 namespace poseidon::oracle {
 

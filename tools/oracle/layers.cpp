@@ -1,6 +1,5 @@
-// apps/oracle/layers.cpp - single-layer cases: one layer forward and backward against the reference
+// tools/oracle/layers.cpp - single-layer cases: one layer forward and backward against the reference
 // values.
-#include "apps/oracle/cases.hpp"
 #include "models/net/net_builder.hpp"
 #include "models/spec/net_file.hpp"
 
@@ -13,6 +12,8 @@
 #include <map>
 #include <span>
 #include <sstream>
+
+#include "tools/oracle/cases.hpp"
 
 namespace poseidon::oracle {
 namespace {

@@ -1,4 +1,4 @@
-// apps/oracle/one_pass.hpp - a whole net forward once on the CPU, fed by its own data layers.
+// tools/oracle/one_pass.hpp - a whole net forward once on the CPU, fed by its own data layers.
 #pragma once
 #include "data/source.hpp"
 #include "models/device/device.hpp"
