@@ -52,8 +52,9 @@ std::optional<std::string> progress_watch::look(clock::time_point now, bool paus
   const bool waits_for_users =
       core_.phase == run_phase::starting || core_.phase == run_phase::gathering;
   const auto done = handled_by_training(*core_.setup.edges);
-  // Who is done waits for the others for as long as these train, unless its user wants the end.
-  const bool waits_for_others = core_.done && !hurried_;
+  // Who is done waits for the others for as long as these train, unless its user wants the end. Of those that it does not hear it does
+  // not know that.
+  const bool waits_for_others = core_.done && !hurried_ && !paused;
   const bool works = done != done_ && !paused;
   if (waits_for_users || core_.has_ended() || waits_for_others || !since_ || works) {
     done_ = done;

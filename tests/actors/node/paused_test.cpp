@@ -83,6 +83,19 @@ TEST_CASE("paused: a node that waits ends when its user wants it, and keeps what
   CHECK(t.nodes[1]->result->others.empty());
 }
 
+TEST_CASE("paused: a node that is done, and does not hear the others any more, keeps the limit") {
+  node_rig t;
+  t.progress_limit = std::chrono::milliseconds{1};
+  train_in_a_cluster(t, 4, 40);
+  REQUIRE(until_said(t, 3, "this node is done, at version 40"));
+  REQUIRE(!t.nodes[3]->result);
+  t.wiring->split(hosts("d"));
+  REQUIRE(until_ended(t, 3));
+  CHECK(t.nodes[3]->exit_code() == 3);
+  CHECK(t.nodes[3]->error().find("paused: this node hears 1 of 4") == 0);
+  CHECK(t.nodes[3]->error().find("It has waited for --progress-limit") != std::string::npos);
+}
+
 TEST_CASE(
     "paused: who leaves waits for those that can decide and are slow, and takes nobody with it "
     "when it gives up") {
