@@ -1,5 +1,4 @@
-// messages/wire/decode.cpp - Cap'n Proto to frames, by the fields that frame_fields.hpp lists: every size is compared before anything is
-// copied.
+// messages/wire/decode.cpp - Cap'n Proto to frames, by frame_fields.hpp: every size is compared before anything is copied.
 #include "messages/frame_table.hpp"
 #include "messages/wire/at_most.hpp"
 #include "messages/wire/frame_fields.hpp"
