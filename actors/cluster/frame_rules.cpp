@@ -1,5 +1,6 @@
 #include "actors/cluster/frame_rules.hpp"
 
+#include "messages/frame_table.hpp"
 #include "messages/wire/codec.hpp"
 
 #include <array>
@@ -12,10 +13,11 @@ constexpr std::array<std::string_view, 11> phase_names{
     "starting",   "gathering", "building", "waiting", "training", "changing",
     "rebuilding", "resuming",  "parting",  "failing", "ended"};
 
-std::string phases_text(std::uint16_t phases) {
+std::string phases_text(phase_set phases) {
   std::string out;
   for (unsigned p = 0; p < phase_names.size(); ++p)
-    if ((phases >> p & 1u) != 0) out += (out.empty() ? "" : ", ") + std::string(phase_names[p]);
+    if (contains(phases, static_cast<run_phase>(p)))
+      out += (out.empty() ? "" : ", ") + std::string(phase_names[p]);
   return out;
 }
 
@@ -34,13 +36,9 @@ std::string_view to_string(run_phase p) {
   return phase_names[static_cast<std::size_t>(p)];
 }
 
-frame_rule rule_for(const frame_header& h) {
-  return std::visit([](const auto& f) { return rule_for(&f); }, h);
-}
-
 std::optional<std::string> refusal_of(const frame_header& h, const frame_sender& from,
                                       const frame_listener& to) {
-  const auto rule = rule_for(h);
+  const auto& rule = row_of_kind(h);
   const bool to_leader = rule.path == frame_path::to_leader || rule.path == frame_path::joiner;
   if (rule.path == frame_path::link)
     return text(h, "receiver", "the node", "the link or an actor that trains");
@@ -48,8 +46,8 @@ std::optional<std::string> refusal_of(const frame_header& h, const frame_sender&
     return text(h, "sender", node_text(from.seat), node_text(to.leader) + ", the leader");
   if (to_leader && to.self != to.leader)
     return text(h, "receiver", node_text(to.self), node_text(to.leader) + ", the leader");
-  if ((rule.phases >> static_cast<unsigned>(to.phase) & 1u) == 0)
-    return text(h, "phase", std::string(to_string(to.phase)), phases_text(rule.phases));
+  if (!contains(rule.during, to.phase))
+    return text(h, "phase", std::string(to_string(to.phase)), phases_text(rule.during));
   if ((rule.path == frame_path::to_leader || rule.path == frame_path::any_to_any) &&
       !from.is_member)
     return text(h, "sender", node_text(from.seat) + ", which has not joined", "a member");
@@ -58,9 +56,9 @@ std::optional<std::string> refusal_of(const frame_header& h, const frame_sender&
 
 bool is_of_another_view(const frame_header& h, const frame_sender& from, const frame_listener& to) {
   if (from.wrote == written_in::same_view) return false;
-  const auto rule = rule_for(h);
+  const auto& rule = row_of_kind(h);
   // A link keeps the order: what is said before there is a view comes before all that is said in one.
-  if (rule.path == frame_path::link || rule.phases == detail::forming) return false;
+  if (rule.path == frame_path::link || rule.during == phases::forming) return false;
   // Who leads a later view is not known here yet.
   if (from.wrote == written_in::later_view) return true;
   switch (rule.path) {

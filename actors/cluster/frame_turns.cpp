@@ -1,35 +1,12 @@
 #include "actors/cluster/frame_turns.hpp"
 
-#include "messages/overloaded.hpp"
+#include "messages/frame_table.hpp"
 #include "messages/wire/codec.hpp"
-
-#include <variant>
 
 namespace poseidon {
 
-namespace {
-
-struct turn_limit {
-  std::size_t most = 0;  // 0: any number
-  bool of_view = false;  // else of the run
-};
-
-template <class F>
-constexpr turn_limit limit_of(const F&) {
-  if (one_of<F, frames::view>) return {2, false};  // as a prospect, and as a member
-  if (one_of<F, frames::time_net, frames::net_timed, frames::factor_offer, frames::join_ready>)
-    return {1, false};
-  if (one_of<F, frames::member_ready, frames::start_training, frames::hold_training,
-             frames::worker_done>)
-    return {1, true};
-  if (one_of<F, frames::worker_paused>) return {2, true};  // that it holds, and that it has drained
-  return {};
-}
-
-}  // namespace
-
 std::optional<std::string> frame_turns::refusal_of(const frame_header& h, seat_id from) {
-  const auto limit = std::visit([](const auto& f) { return limit_of(f); }, h);
+  const auto limit = row_of_kind(h).turns;
   if (limit.most == 0) return std::nullopt;
   auto& times = (limit.of_view ? of_view_ : of_run_)[{from, h.index()}];
   if (++times <= limit.most) return std::nullopt;

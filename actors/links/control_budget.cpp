@@ -1,28 +1,17 @@
 #include "actors/links/control_budget.hpp"
 
-#include "messages/overloaded.hpp"
+#include "messages/frame_table.hpp"
 #include "messages/wire/codec.hpp"
 
 #include <algorithm>
 #include <string>
-#include <type_traits>
 #include <variant>
 
 namespace poseidon {
 
 bool control_budget::counts(const frame_header& h) {
-  return std::visit(
-      overloaded{
-          [](const frames::probe& p) { return p.last; },
-          [](const auto& f) {
-            return !one_of<std::remove_cvref_t<decltype(f)>, frames::heartbeat,
-                           frames::push_gradient, frames::gradient_squares, frames::factors,
-                           frames::fresh_parameters, frames::summed_gradient,
-                           frames::install_history, frames::shared_state, frames::history,
-                           frames::worker_report>;
-          },
-      },
-      h);
+  const auto* const probe = std::get_if<frames::probe>(&h);
+  return row_of_kind(h).budget != frame_budget::free && (probe == nullptr || probe->last);
 }
 
 void control_budget::admit(const frame_header& h, std::size_t bytes, time_point now) {
@@ -32,7 +21,7 @@ void control_budget::admit(const frame_header& h, std::size_t bytes, time_point 
   frames_ = std::min(most_frames, frames_ + passed * frames_s);
   bytes_ = std::min(most_bytes, bytes_ + passed * bytes_s);
   frames_ -= 1;
-  if (!std::holds_alternative<frames::probe>(h)) bytes_ -= static_cast<double>(bytes);
+  if (row_of_kind(h).budget != frame_budget::probes) bytes_ -= static_cast<double>(bytes);
   const auto limit = [](double most, double refill, const std::string& unit) {
     return std::to_string(static_cast<std::size_t>(most)) + unit + " at once and " +
            std::to_string(static_cast<std::size_t>(refill)) + unit + " a second after that";

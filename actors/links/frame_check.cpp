@@ -1,7 +1,7 @@
 #include "actors/links/frame_check.hpp"
 
+#include "messages/frame_table.hpp"
 #include "messages/node_report.hpp"
-#include "messages/overloaded.hpp"
 #include "models/device/square_sum.hpp"
 
 #include <algorithm>
@@ -197,27 +197,15 @@ wire_format format_of(const frames::fresh_parameters& f, const link_limits& limi
 }
 
 bool is_of_a_view(const frame_header& h) {
-  return std::visit(
-      []<class F>(const F&) {
-        return one_of<F, frames::push_gradient, frames::gradient_squares, frames::factors,
-                      frames::fresh_parameters, frames::summed_gradient, frames::install_history,
-                      frames::shared_state, frames::history, frames::worker_report>;
-      },
-      h);
+  return row_of_kind(h).view == frame_view::readers;
 }
 
 bool is_of_its_senders_view(const frame_header& h) {
-  return std::visit(
-      []<class F>(const F&) {
-        return one_of<F, frames::start_training, frames::hold_training, frames::drain,
-                      frames::worker_paused, frames::worker_done, frames::stop_after,
-                      frames::gather_history>;
-      },
-      h);
+  return row_of_kind(h).view == frame_view::senders;
 }
 
 bool is_for_the_page(const frame_header& h) {
-  return std::holds_alternative<frames::watch>(h);
+  return row_of_kind(h).view == frame_view::page;
 }
 
 void check_frame(const decoded_header& h, seat_id peer, const link_limits& limits) {

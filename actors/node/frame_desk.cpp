@@ -2,6 +2,7 @@
 
 #include "actors/links/frame_check.hpp"
 #include "actors/node/node.hpp"
+#include "messages/frame_table.hpp"
 #include "messages/overloaded.hpp"
 
 #include <algorithm>
@@ -117,7 +118,7 @@ bool frame_desk::is_for_leader_to_be(const control_arrived& m) {
 
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
 bool frame_desk::is_early(const control_arrived& m) {
-  if (rule_for(m.header).path == frame_path::to_leader) return !core_.view().leads();
+  if (row_of_kind(m.header).path == frame_path::to_leader) return !core_.view().leads();
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
     return core_.phase == run_phase::gathering;

@@ -57,7 +57,7 @@ class frame_desk {
   [[nodiscard]] bool is_early(const control_arrived& m);
   [[nodiscard]] bool is_too_early(const control_arrived& m);
   [[nodiscard]] bool is_too_late(const control_arrived& m);
-  // One per frame that reaches a node (frame_rules.hpp): a missing one does not compile.
+  // One per frame that reaches a node (messages/frame_table.hpp): a missing one does not compile.
   next on(const frames::view& f, const sender& from);
   next on(const frames::gathering& f, const sender& from);
   next on(const frames::time_net& f, const sender& from);

@@ -1,5 +1,6 @@
 #include "messages/wire/codec.hpp"
 
+#include "messages/frame_table.hpp"
 #include "messages/wire/at_most.hpp"
 
 #include <capnp/common.h>
@@ -21,47 +22,15 @@ bad_frame::bad_frame(std::string_view kind_, std::string_view field_, std::strin
       wanted(wanted_) {}
 
 std::string_view kind_name(const frame_header& h) {
-  static constexpr std::array<std::string_view, std::variant_size_v<frame_header>> names{
-      "heartbeat",       "view",
-      "member_ready",    "start_training",
-      "push_gradient",   "fresh_parameters",
-      "install_history", "gather_history",
-      "history",         "worker_report",
-      "stop_requested",  "snapshot_requested",
-      "stop_after",      "goodbye",
-      "worker_done",     "gradient_squares",
-      "factors",         "probe",
-      "probe_heard",     "watch",
-      "report",          "hold_training",
-      "worker_paused",   "drain",
-      "next_view",       "join_ready",
-      "leave_wanted",    "send_rate",
-      "time_net",        "net_timed",
-      "worker_left",     "factor_offer",
-      "suspect",         "view_prepare",
-      "view_promise",    "view_accept",
-      "view_accepted",   "summed_gradient",
-      "shared_state",    "gathering"};
-  return names[h.index()];
+  return row_of_kind(h).name;
 }
 
 bool has_payload(const frame_header& h) {
-  return std::holds_alternative<frames::push_gradient>(h) ||
-         std::holds_alternative<frames::fresh_parameters>(h) ||
-         std::holds_alternative<frames::summed_gradient>(h) ||
-         std::holds_alternative<frames::shared_state>(h) ||
-         std::holds_alternative<frames::install_history>(h) ||
-         std::holds_alternative<frames::history>(h) ||
-         std::holds_alternative<frames::gradient_squares>(h) ||
-         std::holds_alternative<frames::factors>(h) || std::holds_alternative<frames::probe>(h) ||
-         std::holds_alternative<frames::report>(h);
+  return row_of_kind(h).payload;
 }
 
 bool carries_nets(const frame_header& h) {
-  return std::holds_alternative<frames::view>(h) || std::holds_alternative<frames::time_net>(h) ||
-         std::holds_alternative<frames::next_view>(h) ||
-         std::holds_alternative<frames::view_promise>(h) ||
-         std::holds_alternative<frames::view_accept>(h);
+  return row_of_kind(h).nets;
 }
 
 std::array<std::byte, preamble_bytes> encode_preamble(const preamble& p) {

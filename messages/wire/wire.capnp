@@ -5,7 +5,7 @@ using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("poseidon::wire");
 
 # What leaves a process: the header of every frame between two nodes. frames.hpp has the same as plain
-# structs, codec.cpp is the only code that knows both.
+# structs, frame_fields.hpp is the only code that knows both.
 #
 # Stream    After the handshake (messages/wire/handshake.hpp) each direction is a row of pieces. A piece is
 #             preamble   8 bytes: 0xB5, then header words (24 bits), then a CRC-32C, little-endian

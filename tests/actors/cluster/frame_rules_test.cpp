@@ -1,5 +1,6 @@
 #include "actors/cluster/frame_rules.hpp"
 
+#include "messages/frame_table.hpp"
 #include "messages/wire/codec.hpp"
 
 #include <doctest/doctest.h>
@@ -147,7 +148,7 @@ kind_set bad_frames(const frame_sender& from, frame_listener to) {
         run_phase::rebuilding, run_phase::resuming, run_phase::parting}) {
     to.phase = phase;
     for (const auto& h : every_frame())
-      if (rule_for(h).path != frame_path::link && refusal_of(h, from, to) &&
+      if (row_of_kind(h).path != frame_path::link && refusal_of(h, from, to) &&
           !is_of_another_view(h, from, to))
         out.emplace(kind_name(h));
   }
