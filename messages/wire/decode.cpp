@@ -436,9 +436,6 @@ frame_header read(wire::Frame::Reader frame) {
       const auto r = frame.getViewAccepted();
       return frames::view_accepted{r.getEpoch(), read(r.getNumber()), read(r.getPromised())};
     }
-    case wire::Frame::OBSOLETE_CHANGE_ROUTES:
-    case wire::Frame::OBSOLETE_REBUILD_GRAPH:
-      break;
     case wire::Frame::SEND_RATE:
       return read(frame.getSendRate());
     case wire::Frame::TIME_NET: {
