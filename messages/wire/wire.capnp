@@ -20,8 +20,8 @@ $Cxx.namespace("poseidon::wire");
 # Numbers   float32 and every integer are little-endian. Worker, chunk, clock, version: see ids.hpp.
 # Evolution The handshake refuses a peer of another protocol version (codec.hpp, wire_version), because
 #           nodes that differ in the meaning of a field would train a wrong model without a word. Raise it
-#           whenever an old reader would misread a new writer. Fields and union members are only added;
-#           a reader that meets an unknown member ends the link and says so. Retired: rename obsoleteX.
+#           whenever an old reader would misread a new writer. From the first release on, fields and union members are only
+#           added, and a retired one is renamed obsoleteX. A reader that meets an unknown member ends the link and says so.
 
 struct Frame {
   from @0 :UInt32;          # the writer's seat; 4294967295 until it knows (a joiner before its view)
@@ -52,28 +52,26 @@ struct Frame {
     report @22 :Void;                 # any node to the first, while it watches. Payload: a Report, packed
     holdTraining @23 :Void;           # the first node to all: begin no clock that has not begun
     workerPaused @24 :WorkerPaused;
-    obsoleteChangeRoutes @25 :Void;
-    obsoleteRebuildGraph @26 :Void;
-    sendRate @27 :SendRate;
-    timeNet @28 :TimeNet;
-    netTimed @29 :NetTimed;
-    snapshotRequested @30 :Void;      # any node to the first: write a snapshot, and go on
-    workerLeft @31 :WorkerLeft;       # the first node to each other one
-    factorOffer @32 :FactorOffer;
-    drain @33 :Drain;
-    nextView @34 :NextView;
-    joinReady @35 :JoinReady;
-    leaveWanted @36 :LeaveWanted;
-    suspect @38 :Suspect;
-    viewPrepare @39 :ViewBallot;
-    viewPromise @40 :ViewPromise;
-    viewAccept @41 :ViewBallot;
-    viewAccepted @42 :ViewBallot;
-    summedGradient @43 :SummedGradient;
-    sharedState @44 :SharedState;
-    gathering @45 :Gathering;
+    sendRate @25 :SendRate;
+    timeNet @26 :TimeNet;
+    netTimed @27 :NetTimed;
+    snapshotRequested @28 :Void;      # any node to the first: write a snapshot, and go on
+    workerLeft @29 :WorkerLeft;       # the first node to each other one
+    factorOffer @30 :FactorOffer;
+    drain @31 :Drain;
+    nextView @32 :NextView;
+    joinReady @33 :JoinReady;
+    leaveWanted @34 :LeaveWanted;
+    suspect @36 :Suspect;
+    viewPrepare @37 :ViewBallot;
+    viewPromise @38 :ViewPromise;
+    viewAccept @39 :ViewBallot;
+    viewAccepted @40 :ViewBallot;
+    summedGradient @41 :SummedGradient;
+    sharedState @42 :SharedState;
+    gathering @43 :Gathering;
   }
-  epoch @37 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
+  epoch @35 :UInt64;        # of the view that the writer's link is bound to; 0 before its first. A frame with values of
                             # another epoch than the reader's is not believed
 }
 
@@ -95,36 +93,32 @@ struct FormerView {
 struct View {
   epoch @0 :UInt64;
   you @1 :UInt32;             # the receiver's own seat; one of the members' or the witnesses', unless `prospect`
-  obsoleteMembers @2 :List(Text);
-  solver @3 :Data;            # caffe.SolverParameter, protobuf binary, its nets inside
-  obsoleteTrainNet @4 :Data;  # the nets travel in the solver
-  obsoleteTestNets @5 :List(Data);
-  obsoleteSpecDirectory @6 :Text;
-  seed @7 :UInt64;
-  firstClock @8 :UInt64;
-  firstSample @9 :UInt64;     # global index of the first clock's first sample
-  testPhases @10 :UInt64;     # that a run before this one has done
-  routes @11 :List(UInt8);    # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
-  wire @12 :List(UInt8);      # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
-  watched @13 :Bool;          # the first node shows the run: record spans, answer watch frames
-  reasons @14 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
-  routesFollowLinks @15 :Bool; # routes change when links do: nodes that broadcast factors measure whether a link has become faster
-  shares @16 :List(Share);    # by worker; empty: the net's batch for each
-  parameters @18 :List(Parameter); # not empty: programs compute the gradients of these, and there is no solver
-  shared @28 :List(SharedEntry); # what these programs have beside them, and what is to be worker 0's on all before the first clock
-  optimizer @19 :UInt8;       # where parameters is not empty: 0 the programs make the updates; 1 SGD, 2 Adam, 3 AdamW: the shards, as PyTorch does
-  nodes @20 :List(Member);    # by worker
-  before @21 :FormerView;
-  prospect @22 :Bool;         # the receiver joins a run that trains: it gets ready, says joinReady, and hears the view itself later
-  run @24 :UInt64;            # which run this is, a number that its first leader has drawn: an address may belong to another one now
-  survive @23 :UInt32;        # how many nodes may be lost at the same time without loss of solver state: the number of keepers of each chunk
-  zeroesLostState @25 :Bool;  # solver state that no member has any more begins with zeros; else the run ends
-  stateZeroedAt @26 :UInt64;  # the last iteration at which that happened; 0: it has not
-  witnesses @27 :List(Member); # rising seats, none of them a member's: they vote on the next view, and train nothing. A witness that
+  solver @2 :Data;            # caffe.SolverParameter, protobuf binary, its nets inside
+  seed @3 :UInt64;
+  firstClock @4 :UInt64;
+  firstSample @5 :UInt64;     # global index of the first clock's first sample
+  testPhases @6 :UInt64;      # that a run before this one has done
+  routes @7 :List(UInt8);     # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
+  wire @8 :List(UInt8);       # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
+  watched @9 :Bool;           # the first node shows the run: record spans, answer watch frames
+  reasons @10 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
+  routesFollowLinks @11 :Bool; # routes change when links do: nodes that broadcast factors measure whether a link has become faster
+  shares @12 :List(Share);    # by worker; empty: the net's batch for each
+  parameters @14 :List(Parameter); # not empty: programs compute the gradients of these, and there is no solver
+  shared @24 :List(SharedEntry); # what these programs have beside them, and what is to be worker 0's on all before the first clock
+  optimizer @15 :UInt8;       # where parameters is not empty: 0 the programs make the updates; 1 SGD, 2 Adam, 3 AdamW: the shards, as PyTorch does
+  nodes @16 :List(Member);    # by worker
+  before @17 :FormerView;
+  prospect @18 :Bool;         # the receiver joins a run that trains: it gets ready, says joinReady, and hears the view itself later
+  run @20 :UInt64;            # which run this is, a number that its first leader has drawn: an address may belong to another one now
+  survive @19 :UInt32;        # how many nodes may be lost at the same time without loss of solver state: the number of keepers of each chunk
+  zeroesLostState @21 :Bool;  # solver state that no member has any more begins with zeros; else the run ends
+  stateZeroedAt @22 :UInt64;  # the last iteration at which that happened; 0: it has not
+  witnesses @23 :List(Member); # rising seats, none of them a member's: they vote on the next view, and train nothing. A witness that
                               # joins hears the view as a prospect, without solver, and later ones as NextView
-  kinds @29 :List(Member);    # members of this run's views so far, rising seats, one of each fingerprint
-  dataSets @30 :List(DataSet); # that the first node reads, by net and data layer; empty: not known. A node compares its own before it gets ready
-  replicas @17 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
+  kinds @25 :List(Member);    # members of this run's views so far, rising seats, one of each fingerprint
+  dataSets @26 :List(DataSet); # that the first node reads, by net and data layer; empty: not known. A node compares its own before it gets ready
+  replicas @13 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
 }
 
 # What a data layer reads.
@@ -183,17 +177,15 @@ struct NetTimed {
 
 # Each member to the leader: links to all members are up and the actors wait.
 struct MemberReady {
-  obsoleteWorker @0 :UInt32;
-  replicas @1 :UInt32;        # of the writer: where shares are equal, all nodes need the same number
-  epoch @2 :UInt64;           # of the view that it is ready for
-  hasParameters @3 :Data;     # in the first view where View.parameters is not empty: bit i % 8 of byte i / 8 is set where the writer has worker 0's
-  hasShared @4 :Data;         # first values of parameter i already, or its bytes of shared entry i; they do not travel to it
+  replicas @0 :UInt32;        # of the writer: where shares are equal, all nodes need the same number
+  epoch @1 :UInt64;           # of the view that it is ready for
+  hasParameters @2 :Data;     # in the first view where View.parameters is not empty: bit i % 8 of byte i / 8 is set where the writer has worker 0's
+  hasShared @3 :Data;         # first values of parameter i already, or its bytes of shared entry i; they do not travel to it
 }
 
 # Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct WorkerDone {
-  obsoleteWorker @0 :UInt32;
-  version @1 :UInt64;         # of its parameters
+  version @0 :UInt64;         # of its parameters
 }
 
 # The first node to each other one where View.parameters is not empty, itself included: that worker trains no further clock. One
@@ -216,9 +208,8 @@ struct ProbeHeard {
 # Each node to the leader, twice in a change of the view: when it holds (it will not begin `clock` before it hears
 # Drain), and when it has drained (its parameters are at that version).
 struct WorkerPaused {
-  obsoleteWorker @0 :UInt32;
-  clock @1 :UInt64;
-  drained @2 :Bool;
+  clock @0 :UInt64;
+  drained @1 :Bool;
 }
 
 # The leader to all: from `clock` on another view holds, which NextView tells when all have drained. Not before every member of
