@@ -113,63 +113,93 @@ void hold_whole(std::string_view kind, const frames::shared_entry& e) {
 // -- fields --------------------------------------------------------------------------------------------------
 
 struct no_rule {};
-void hold(std::string_view, const no_rule&, std::uint64_t) {}
+
+template <class T>
+struct number_of {
+  using type = T;
+};
+template <class T>
+requires std::is_enum_v<T>
+struct number_of<T> : std::underlying_type<T> {
+};
 
 /// Each field is read once: what has been read counts against the limit of reading.
+template <class F>
 class field_reader {
  public:
   field_reader(capnp::DynamicStruct::Reader from, std::string_view kind)
-      : from_(from), kind_(kind) {}
+      : from_(from), numbers_(capnp::AnyStruct::Reader(from).getDataSection()), kind_(kind) {}
 
   template <class T, class... Rules>
-  void operator()(const char* name, T& to, const Rules&... rules) const {
-    if constexpr (std::is_same_v<T, std::string> && sizeof...(Rules) == 0)
+  void operator()(const char* name, T& to, const Rules&... rules) {
+    if constexpr (std::is_enum_v<T> || std::is_arithmetic_v<T>)
+      read_number(name, to, rules...);
+    else if constexpr (std::is_same_v<T, std::string> && sizeof...(Rules) == 0)
       to = text(get(name), text_of{name});
     else
       read(get(name), to, rules...);
   }
   template <class Fill>
-  void in(const char* name, Fill fill) const {
-    fill(field_reader(get(name).as<capnp::DynamicStruct>(), kind_));
+  void in(const char* name, Fill fill) {
+    fill(field_reader<Fill>(get(name).template as<capnp::DynamicStruct>(), kind_));
   }
 
  private:
   using any = capnp::DynamicValue::Reader;
 
-  [[nodiscard]] any get(const char* name) const {
-    return from_.get(field_named(from_.getSchema(), name));
+  [[nodiscard]] any get(const char* name) {
+    return from_.get(order_.next(from_.getSchema(), name).in_schema);
   }
 
   template <class T, class Rule = no_rule>
-  void read(const any& from, T& to, const Rule& rule = {}) const {
-    if constexpr (std::is_enum_v<T>) {
-      const auto number = from.as<std::underlying_type_t<T>>();
-      hold_named(static_cast<const T*>(nullptr), number);
-      hold(kind_, rule, number);
-      to = static_cast<T>(number);
-    } else if constexpr (std::is_arithmetic_v<T>) {
-      to = from.as<T>();
-      if constexpr (!std::is_same_v<Rule, no_rule>) hold(kind_, rule, to);
+  void take(T number, auto& to, const Rule& rule = {}) const {
+    using kept = std::remove_cvref_t<decltype(to)>;
+    if constexpr (std::is_enum_v<kept>) hold_named(static_cast<const kept*>(nullptr), number);
+    if constexpr (!std::is_same_v<Rule, no_rule>) hold(kind_, rule, number);
+    to = static_cast<kept>(number);
+  }
+  /// A struct of an older writer may end before it.
+  template <class T, class... Rules>
+  void read_number(const char* name, T& to, const Rules&... rules) {
+    using number = typename number_of<T>::type;
+    const auto& at = order_.next(from_.getSchema(), name);
+    if (at.type != wire_type<T>)
+      return take(from_.get(at.in_schema).template as<number>(), to, rules...);
+    number got{};
+    if constexpr (std::is_same_v<T, bool>) {
+      if (at.place / 8 < numbers_.size()) got = (numbers_[at.place / 8] >> at.place % 8 & 1u) != 0;
     } else {
-      fields(to, field_reader(from.as<capnp::DynamicStruct>(), kind_));
-      hold_whole(kind_, to);
+      if ((at.place + std::size_t{1}) * sizeof(T) <= numbers_.size())
+        std::memcpy(&got, &numbers_[at.place * sizeof(T)], sizeof(T));
+    }
+    take(got, to, rules...);
+  }
+  template <class T, class Rule = no_rule>
+  void read(const any& from, T& to, const Rule& rule = {}) const {
+    if constexpr (std::is_enum_v<T> || std::is_arithmetic_v<T>) {
+      take(from.template as<typename number_of<T>::type>(), to, rule);
+    } else {
+      // A frame in another one speaks for itself.
+      std::string_view kind = kind_;
+      if constexpr (std::is_same_v<T, frames::next_view>) kind = row_of<T>.name;
+      fields(to, field_reader<T>(from.template as<capnp::DynamicStruct>(), kind));
+      hold_whole(kind, to);
     }
   }
   void read(const any& from, std::string& to, const text_of& rule) const { to = text(from, rule); }
-  void read(const any& from, frames::next_view& to) const;
   void read(const any& from, std::vector<bool>& to, const many& rule) const {
-    const auto bytes = from.as<capnp::Data>();
+    const auto bytes = from.template as<capnp::Data>();
     hold(kind_, rule, 8 * bytes.size());
     for (const auto byte : bytes)
       for (unsigned bit = 0; bit < 8; ++bit) to.push_back((byte >> bit & 1u) != 0);
   }
   void read(const any& from, std::vector<std::int64_t>& to) const {
-    for (const auto d : from.as<capnp::DynamicList>()) to.push_back(d.as<std::uint32_t>());
+    for (const auto d : from.template as<capnp::DynamicList>()) to.push_back(d.as<std::uint32_t>());
   }
   template <class T, class Count, class... Rules>
   void read(const any& from, std::vector<T>& to, const Count& count,
             const Rules&... of_each) const {
-    const auto list = from.as<capnp::DynamicList>();
+    const auto list = from.template as<capnp::DynamicList>();
     hold(kind_, count, list.size());
     to.reserve(list.size());
     for (const auto each : list) {
@@ -185,10 +215,10 @@ class field_reader {
   }
   [[nodiscard]] std::string text(const any& from, const text_of& rule) const {
     if (from.getType() == capnp::DynamicValue::DATA) {
-      const auto d = from.as<capnp::Data>();
+      const auto d = from.template as<capnp::Data>();
       return {reinterpret_cast<const char*>(d.begin()), d.size()};
     }
-    const auto t = from.as<capnp::Text>();
+    const auto t = from.template as<capnp::Text>();
     at_most(kind_, std::string(rule.label) + "'s length", t.size(), rule.most);
     return {t.cStr(), t.size()};
   }
@@ -203,21 +233,16 @@ class field_reader {
   }
 
   capnp::DynamicStruct::Reader from_;
+  kj::ArrayPtr<const kj::byte> numbers_;
   std::string_view kind_;
+  field_order<F> order_;
 };
-
-/// A frame in another one speaks for itself.
-void field_reader::read(const any& from, frames::next_view& to) const {
-  const auto kind = row_of<frames::next_view>.name;
-  fields(to, field_reader(from.as<capnp::DynamicStruct>(), kind));
-  hold_whole(kind, to);
-}
 
 template <class F>
 frame_header read_as(const capnp::DynamicValue::Reader& from) {
   F f;
   if constexpr (!std::is_empty_v<F>) {
-    fields(f, field_reader(from.as<capnp::DynamicStruct>(), row_of<F>.name));
+    fields(f, field_reader<F>(from.as<capnp::DynamicStruct>(), row_of<F>.name));
     hold_whole(row_of<F>.name, f);
   }
   return f;

@@ -9,8 +9,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cctype>
-#include <map>
+#include <cstring>
 #include <utility>
 
 #include "wire.capnp.h"
@@ -19,27 +20,39 @@ namespace poseidon {
 namespace {
 
 /// What has no bytes, and what equals its default, stays away: a reader finds the same.
+template <class F>
 class field_writer {
  public:
-  explicit field_writer(capnp::DynamicStruct::Builder to) : to_(to) {}
+  explicit field_writer(capnp::DynamicStruct::Builder to)
+      : to_(to), numbers_(capnp::AnyStruct::Builder(to).getDataSection()) {}
 
   template <class T, class... Rules>
   void operator()(const char* name, const T& from, const Rules&...) {
     if constexpr (std::is_enum_v<T>)
-      to_.set(field(name), static_cast<std::underlying_type_t<T>>(from));
+      write_number(name, static_cast<std::underlying_type_t<T>>(from));
     else if constexpr (std::is_arithmetic_v<T>)
-      to_.set(field(name), from);
+      write_number(name, from);
     else if (!is_default(from))
       write(name, from);
   }
   template <class Fill>
   void in(const char* name, Fill fill) {
-    fill(field_writer(to_.init(field(name)).as<capnp::DynamicStruct>()));
+    fill(field_writer<Fill>(to_.init(field(name)).template as<capnp::DynamicStruct>()));
   }
 
  private:
-  [[nodiscard]] const capnp::StructSchema::Field& field(const char* name) const {
-    return field_named(to_.getSchema(), name);
+  [[nodiscard]] const capnp::StructSchema::Field& field(const char* name) {
+    return order_.next(to_.getSchema(), name).in_schema;
+  }
+  template <class T>
+  void write_number(const char* name, T from) {
+    const auto& at = order_.next(to_.getSchema(), name);
+    if (at.type != wire_type<T>) return to_.set(at.in_schema, from);
+    if constexpr (std::is_same_v<T, bool>) {
+      if (from) numbers_[at.place / 8] |= static_cast<kj::byte>(1u << at.place % 8);
+    } else {
+      std::memcpy(&numbers_[at.place * sizeof(T)], &from, sizeof(T));
+    }
   }
   template <class T>
   static bool is_default(const T& f) {
@@ -52,14 +65,14 @@ class field_writer {
   }
   template <class T>
   void write(const char* name, const T& from) {
-    in(name, [&](field_writer w) { fields(from, w); });
+    fields(from, field_writer<T>(to_.init(field(name)).template as<capnp::DynamicStruct>()));
   }
   void write(const char* name, const std::string& from) {
-    if (field(name).getType().isData())
-      to_.set(name,
-              capnp::Data::Reader(reinterpret_cast<const kj::byte*>(from.data()), from.size()));
+    const auto& at = field(name);
+    if (at.getType().isData())
+      to_.set(at, capnp::Data::Reader(reinterpret_cast<const kj::byte*>(from.data()), from.size()));
     else
-      to_.set(field(name), text(from));
+      to_.set(at, text(from));
   }
   void write(const char* name, const std::vector<bool>& bits) {
     std::vector<kj::byte> bytes((bits.size() + 7) / 8);
@@ -69,7 +82,8 @@ class field_writer {
   }
   template <class T>
   void write(const char* name, const std::vector<T>& from) {
-    auto list = to_.init(field(name), static_cast<unsigned>(from.size())).as<capnp::DynamicList>();
+    auto list =
+        to_.init(field(name), static_cast<unsigned>(from.size())).template as<capnp::DynamicList>();
     for (unsigned i = 0; i < from.size(); ++i) {
       if constexpr (std::is_enum_v<T>)
         list.set(i, static_cast<std::underlying_type_t<T>>(from[i]));
@@ -78,7 +92,7 @@ class field_writer {
       else if constexpr (std::is_same_v<T, std::string>)
         list.set(i, text(from[i]));
       else
-        fields(from[i], field_writer(list[i].as<capnp::DynamicStruct>()));
+        fields(from[i], field_writer<T>(list[i].template as<capnp::DynamicStruct>()));
     }
   }
   /// Our own reasons can be long (a chain of causes); their start says what happened.
@@ -89,6 +103,8 @@ class field_writer {
   }
 
   capnp::DynamicStruct::Builder to_;
+  kj::ArrayPtr<kj::byte> numbers_;  // of this struct, each zero so far
+  field_order<F> order_;
   std::string cut_;
 };
 
@@ -112,11 +128,15 @@ const capnp::StructSchema::Field& member_of(std::size_t kind) {
   return members[kind];
 }
 
-const capnp::StructSchema::Field& field_named(capnp::StructSchema of, const char* name) {
-  thread_local std::map<std::pair<std::uint64_t, const char*>, capnp::StructSchema::Field> known;
-  const std::pair key{of.getProto().getId(), name};
-  const auto at = known.find(key);
-  return at != known.end() ? at->second : known.emplace(key, of.getFieldByName(name)).first->second;
+known_field field_of(capnp::StructSchema schema, const char* name) {
+  static_assert(std::endian::native == std::endian::little, "numbers lie in messages as here");
+  const auto field = schema.getFieldByName(name);
+  const auto proto = field.getProto();
+  // A group has no place, and a number with a default lies there changed: reflection takes those.
+  if (!proto.isSlot() || proto.getSlot().getHadExplicitDefault())
+    return {name, field, capnp::schema::Type::VOID, 0};
+  const auto slot = proto.getSlot();
+  return {name, field, slot.getType().which(), slot.getOffset()};
 }
 
 void encode_header(const frame_header& h, const envelope& e, std::vector<std::byte>& out) {
@@ -133,8 +153,8 @@ void encode_header(const frame_header& h, const envelope& e, std::vector<std::by
         if constexpr (std::is_empty_v<F>)
           to.set(member_of(h.index()), capnp::VOID);
         else
-          fields(f,
-                 field_writer(to.init(member_of(h.index())).template as<capnp::DynamicStruct>()));
+          fields(f, field_writer<F>(
+                        to.init(member_of(h.index())).template as<capnp::DynamicStruct>()));
       },
       h);
   const auto bytes = capnp::computeSerializedSizeInWords(message) * sizeof(capnp::word);
