@@ -1,19 +1,11 @@
 // How a node comes from one view to the next: which of its parts hears what, in which order.
 #include "actors/node/node.hpp"
 #include "actors/node/state_left.hpp"
-#include "models/files/paused_name.hpp"
 #include "models/words.hpp"
 
 #include <utility>
 
 namespace poseidon {
-
-namespace {
-
-/// Two nodes that fail by themselves within so many iterations have one cause.
-constexpr std::uint64_t at_the_same_time = 3;
-
-}  // namespace
 
 void node::on(const link_flow& m) {
   if (const auto rate = rates_.on(m)) leader_.rate(*rate);
@@ -126,165 +118,6 @@ void node::leave_to_themselves(const frames::next_view& next) {
                                     frames::goodbye::cause::left_out});
     core_.members.lost(seat, next.why);
   }
-}
-
-// -- a member is lost -----------------------------------------------------------------------------------
-
-/// In a view that has begun here, or begins.
-bool node::takes_part() const {
-  const auto phase = core_.phase;
-  const bool forms = phase == run_phase::building || phase == run_phase::waiting;
-  return core_.trains() || phase == run_phase::parting || (forms && !view().before.empty());
-}
-
-/// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
-bool node::goes_on_without(const link_lost& m) {
-  const bool alone = !m.on_purpose || m.of == frames::goodbye::cause::writer ||
-                     leavers_.needs(m.peer) || search_.was_found(m.peer, agreement_.epoch());
-  if (!takes_part() || !alone || core_.setup.run->survive == 0 || core_.has_ended()) return false;
-  return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
-}
-
-/// However it goes: what a witness says as it goes is no reason for the others, and who leaves by a view is in the newest one no more.
-bool node::is_voting_witness(seat_id seat) const {
-  return takes_part() && core_.setup.run->survive > 0 && !core_.has_ended() &&
-         is_among(core_.newest_witnesses(), seat);
-}
-
-void node::member_lost(const link_lost& m) {
-  core_.setup.display->note(m.why);
-  core_.members.lost(m.peer, m.why);
-  core_.setup.records.view->lost(m.peer, m.why);
-  const bool has_failed = failed_.contains(m.peer) || (m.said_goodbye && is_voting_witness(m.peer));
-  using fate = agreement::fate;
-  // Who turns a new link away may have gone on when it was already under way.
-  const bool gone_on = m.slept || search_.was_found(m.peer, agreement_.epoch());
-  agreement_.lost(m.peer, m.why,
-                  has_failed ? fate::dead
-                  : gone_on  ? fate::may_have_gone_on
-                             : fate::unknown);
-  if (!has_failed) search_.lost(m.peer, m.fresh, agreement_.epoch());
-  agree();
-}
-
-/// Where this node was to leave, the others have lost it, and wait on.
-void node::give_up_waiting(const std::string& paused, const char* why, bool leaves) {
-  const auto suffix = std::string(paused_name) + std::to_string(value(view().seat));
-  using cause = frames::goodbye::cause;
-  if (end_.fail(paused + ". " + why, 3, suffix, leaves ? cause::writer : cause::run)) close();
-}
-
-/// It has a link again, before the members have agreed on a view without it.
-void node::member_found(seat_id seat) {
-  if (core_.has_ended() || !search_.misses(seat)) return;
-  core_.setup.display->note(view().name_of(seat) + " is heard again");
-  if (is_voting_witness(seat))
-    core_.members.send(seat, send_frame{agreement_.newest_view(), {}, 0});
-  search_.found(seat);
-  agreement_.found(seat);
-  agree();
-}
-
-void node::on(const sought& m) {
-  if (core_.has_ended() || core_.phase == run_phase::parting)
-    return;  // the others do go on without it
-  guarded([&] {
-    switch (search_.on(m, agreement_.epoch())) {
-      case search::finding::nothing:
-        if (m.is == sought::answer::none) return;
-        agreement_.answered(m.seat);
-        return agree();
-      case search::finding::dead:
-        agreement_.dead(m.seat);
-        return agree();
-      case search::finding::linked:
-        return member_found(m.seat);
-      case search::finding::this_node_is_out:
-        return left_out("the other nodes have gone on without this one");
-    }
-  });
-}
-
-/// Those that are left cannot begin the view that they came with.
-std::string node::without_the_first_values(std::uint64_t clock) const {
-  const auto version = "iteration " + std::to_string(clock);
-  if (view().is_first())
-    return "the first node is lost before all others had the values that " + version +
-           " begins with. Nothing has been trained: start the run again";
-  return "all nodes that had trained before " + version +
-         " are lost or have left, and those that joined with it cannot go on alone, because they "
-         "may lack values of it";
-}
-
-/// What this node has trained since is worth nothing to them: it ends, and may come back as a newcomer.
-void node::left_out(const std::string& why) {
-  if (end_.left_out(why)) close();
-}
-
-void node::link_is_silent(seat_id peer) {
-  if (!core_.has_ended() && core_.change.silent(peer)) has_frozen();
-}
-
-void node::has_frozen() {
-  if (const auto next = std::exchange(later_, std::nullopt)) follow(*next);
-  agree();
-}
-
-/// Something has failed that the others need not share: a disk, a device. They go on.
-void node::fail_alone(const std::string& text, int exit_code) {
-  if (core_.trains() && core_.setup.run->survive > 0)
-    core_.members.broadcast(frames::suspect{view().seat, in_words(text)});
-  fail(text, exit_code);
-}
-
-/// Its own words prove that it is gone. But a broken record would end one node after the other, as each takes over the same sample.
-void node::member_failed(seat_id seat, const std::string& why) {
-  const link_lost lost{seat, view().name_of(seat) + " has failed: " + why, false};
-  if (!goes_on_without(lost) || !failed_.insert(seat).second) return;
-  const auto clock = value(core_.run.trained_version().value_or(version_id{}));
-  const auto before = std::exchange(last_failure_, std::pair(clock, lost.why));
-  if (before && clock < before->first + at_the_same_time)
-    return fail("two nodes have failed within " + std::to_string(at_the_same_time) +
-                    " iterations, and the next one would probably fail as they did. " +
-                    before->second + "; " + lost.why,
-                3);
-  const auto& links = core_.members.links();
-  if (const auto link = links.find(seat); link != links.end())  // it may say so, and stay
-    tell<close_link>(link->second, {lost.why});
-  member_lost(lost);
-}
-
-/// Does what the members' agreement waits for here.
-void node::agree() {
-  if (core_.has_ended()) return;
-  if (agreement_.wants_freeze()) changing_.freeze();
-  guarded([this] {
-    agreement_.look();
-    if (const auto news = agreement_.pause_news())
-      core_.setup.display->warning(*news +
-                                   ". It goes on when enough of them are heard again, or where "
-                                   "poseidon-node go-on says that they have ended");
-  });
-  take_decision();
-  if (core_.has_ended()) return;
-  const auto paused = agreement_.why_paused();
-  core_.setup.records.view->paused(paused);
-  if (agreement_.is_hopeless()) return fail(without_the_first_values(value(view().first_clock)), 3);
-  if (agrees_ || !agreement_.is_under_way()) return;
-  if (end_.is_wanted() && agreement_.is_stuck())
-    return give_up_waiting(paused, "It was told to end", end_.is_leaving());
-  agrees_ = true;
-  tell_self(look_at_agreement{}, agreement::tick_length);
-}
-
-void node::on(const look_at_agreement&) {
-  agrees_ = false;
-  if (core_.has_ended()) return;
-  guarded([this] {
-    agreement_.tick();
-    search_.tick(agreement_.epoch());
-  });
-  agree();
 }
 
 void node::rebuild() {
