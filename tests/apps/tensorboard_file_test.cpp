@@ -123,8 +123,15 @@ TEST_CASE("tensorboard_file: every value is in its file, under its name and iter
   warnings said;
   {
     app::tensorboard_file t(folder / "log", said);
-    t.trained({3, 10, 0.5, {0.25, 0.75}, 0.01, 0, 0, 0}, {{"accuracy", 0}, {"loss", 1}});
-    t.trained({300, 1000, std::nan(""), {1, 2}, 0.02, 0, 0, 0}, {{"accuracy", 0}, {"loss", 1}});
+    t.trained(
+        {.clock = 3, .last_clock = 10, .loss = 0.5, .outputs = {0.25, 0.75}, .learning_rate = 0.01},
+        {{"accuracy", 0}, {"loss", 1}});
+    t.trained({.clock = 300,
+               .last_clock = 1000,
+               .loss = std::nan(""),
+               .outputs = {1, 2},
+               .learning_rate = 0.02},
+              {{"accuracy", 0}, {"loss", 1}});
     t.tested(1, 400, {0.5}, {{"accuracy", 0}});
   }
   const auto files = files_in(folder / "log/train");
@@ -155,7 +162,8 @@ TEST_CASE("tensorboard_file: a second run in the same second begins another file
   warnings said;
   for (int run = 0; run < 3; ++run) {
     app::tensorboard_file t(folder.path(), said);
-    t.trained({1, 10, 0.5, {}, 0.01, 0, 0, 0}, {});
+    t.trained({.clock = 1, .last_clock = 10, .loss = 0.5, .outputs = {}, .learning_rate = 0.01},
+              {});
   }
   const auto files = files_in(folder / "train");
   CHECK(files.size() == 3);
