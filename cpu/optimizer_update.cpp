@@ -115,13 +115,14 @@ void update(optimizer_rule rule, const optimizer_step& step, float scale,
     require_same_size("history", h.before.size(), gradient.size());
     require_same_size("history", h.after.size(), gradient.size());
   }
-  const chunk c{gradient.size(),
-                gradient.data(),
-                values.data(),
-                fresh.data(),
-                {history[0].before.data(), history[0].after.data()},
-                slots == 2 ? moment{history[1].before.data(), history[1].after.data()} : moment{},
-                scale};
+  const chunk c{
+      .size = gradient.size(),
+      .gradient = gradient.data(),
+      .values = values.data(),
+      .fresh = fresh.data(),
+      .first = {history[0].before.data(), history[0].after.data()},
+      .second = slots == 2 ? moment{history[1].before.data(), history[1].after.data()} : moment{},
+      .scale = scale};
   const bool decays = step.weight_decay != 0;
   if (rule == optimizer_rule::sgd) return decays ? sgd<true>(c, step) : sgd<false>(c, step);
   if (rule == optimizer_rule::adamw) return adam<decay_kind::of_values>(c, step);

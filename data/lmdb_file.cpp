@@ -96,10 +96,13 @@ class lmdb_walk {
            "; this reads version " + std::to_string(data_version) + " (LMDB 0.9).");
     // dbs[1]; dbs[0], whose pad word is the page size, is the free list
     const auto* main = at + 88;
-    return {load<std::uint32_t>(at + 40),   load<std::uint64_t>(main + 32),
-            load<std::uint64_t>(main + 40), load<std::uint64_t>(at + 136),
-            load<std::uint64_t>(at + 144),  load<std::uint16_t>(main + 4),
-            load<std::uint16_t>(main + 6)};
+    return {.page_bytes = load<std::uint32_t>(at + 40),
+            .entries = load<std::uint64_t>(main + 32),
+            .root = load<std::uint64_t>(main + 40),
+            .last_page = load<std::uint64_t>(at + 136),
+            .transaction = load<std::uint64_t>(at + 144),
+            .flags = load<std::uint16_t>(main + 4),
+            .depth = load<std::uint16_t>(main + 6)};
   }
 
   meta_page newest_meta() const {

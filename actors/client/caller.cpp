@@ -176,13 +176,13 @@ void caller::on(const resume_training&) {
 void caller::on(const clock_reported& m) {
   samples_ += m.samples;
   const auto overlap = setup_.overlap->read(now_ns());
-  const frames::worker_report report{m.clock,
-                                     -1,
-                                     1,
-                                     {m.loss},
-                                     samples_,
-                                     overlap.communication_ns,
-                                     static_cast<std::uint64_t>(setup_.from->waited_ns.load())};
+  const frames::worker_report report{
+      .clock = m.clock,
+      .passes = 1,
+      .sums = {m.loss},
+      .images = samples_,
+      .communication_ns = overlap.communication_ns,
+      .exposed_ns = static_cast<std::uint64_t>(setup_.from->waited_ns.load())};
   if (setup_.self == setup_.leader)
     take(setup_.self, report);
   else

@@ -26,14 +26,23 @@ link_trace spans_of_link(const std::shared_ptr<trace_log>& log, const std::strin
     auto*& lane = e.sent ? of_link->out : of_link->in;
     if (lane == nullptr) lane = log->early_lane(link + (e.sent ? " out" : " in"));
     if (e.layer && layers->contains(*e.layer))
-      lane->record({(*layers)[*e.layer], e.sent ? span_phase::broadcast : span_phase::collect,
-                    e.start_ns, e.end_ns, e.number, -1, e.bytes});
+      lane->record({.name = (*layers)[*e.layer],
+                    .phase = e.sent ? span_phase::broadcast : span_phase::collect,
+                    .begin_ns = e.start_ns,
+                    .end_ns = e.end_ns,
+                    .clock = e.number,
+                    .bytes = e.bytes});
     if (!e.chunk || !chunk_layers->contains(*e.chunk)) return;
     const bool gradient = e.kind == "push_gradient";
     const auto phase = e.sent ? (gradient ? span_phase::push : span_phase::send)
                               : (gradient ? span_phase::receive : span_phase::pull);
-    lane->record({(*chunk_layers)[*e.chunk], phase, e.start_ns, e.end_ns, e.number,
-                  static_cast<std::int64_t>(value(*e.chunk)), e.bytes});
+    lane->record({.name = (*chunk_layers)[*e.chunk],
+                  .phase = phase,
+                  .begin_ns = e.start_ns,
+                  .end_ns = e.end_ns,
+                  .clock = e.number,
+                  .chunk = static_cast<std::int64_t>(value(*e.chunk)),
+                  .bytes = e.bytes});
   };
 }
 

@@ -18,10 +18,15 @@ void assembly::build(const std::vector<route_decision>& decisions) {
   note_batch();
   core_.run.describe(view.members);
   spawn_graph();
-  telemetry_ = poseidon::spawn<telemetry>(
-      core_.as_node.system(), *setup.edges, thread_kind::own, "telemetry",
-      telemetry_setup{view.seat, setup.records.trace, setup.edges, setup.records.view,
-                      setup.records.trace_file, setup.records.graph_file, setup.records.recording});
+  telemetry_ = poseidon::spawn<telemetry>(core_.as_node.system(), *setup.edges, thread_kind::own,
+                                          "telemetry",
+                                          telemetry_setup{.self = view.seat,
+                                                          .trace = setup.records.trace,
+                                                          .edges = setup.edges,
+                                                          .view = setup.records.view,
+                                                          .trace_file = setup.records.trace_file,
+                                                          .graph_file = setup.records.graph_file,
+                                                          .recording = setup.records.recording});
   core_.run.show_facts(view, decisions, core_.change);
 }
 
@@ -62,25 +67,23 @@ void assembly::spawn_graph() {
   const auto& setup = core_.setup;
   const auto self = core_.as_node.self();
   binding_.clear();
-  for (const auto& a :
-       core_.run.spawn({core_.as_node.system(),
-                        *setup.edges,
-                        *setup.records.trace,
-                        core_.view().self(),
-                        worker_id{0},
-                        setup.cluster.budget_mbit_s > 0,
-                        setup.display,
-                        self,
-                        self,
-                        self,
-                        self,
-                        self,
-                        self,
-                        self,
-                        {},
-                        core_.run.before(core_.change),
-                        [view = setup.records.view] { return view->own().carried(); },
-                        core_.view().epoch}))
+  for (const auto& a : core_.run.spawn({.system = core_.as_node.system(),
+                       .edges = *setup.edges,
+                       .trace = *setup.records.trace,
+                       .self = core_.view().self(),
+                       .leader = worker_id{0},
+                       .has_budget = setup.cluster.budget_mbit_s > 0,
+                       .display = setup.display,
+                       .node_stop = self,
+                       .node_done = self,
+                       .node_failed = self,
+                       .node_held = self,
+                       .node_paused = self,
+                       .node_gave_up = self,
+                       .node_offered = self,
+                       .before = core_.run.before(core_.change),
+                       .carried = [view = setup.records.view] { return view->own().carried(); },
+                       .epoch = core_.view().epoch}))
     core_.as_node.monitor(a);
 }
 
@@ -133,20 +136,19 @@ std::set<seat_id> assembly::peers() const {
 binding_context assembly::context() const {
   const auto& setup = core_.setup;
   const auto self = core_.as_node.self();
-  binding_context c{core_.view(),
-                    *setup.run,
-                    core_.run.compiled(),
-                    core_.run.graph().parameters(),
-                    self,
-                    self,
-                    self,
-                    self,
-                    {},
-                    core_.run.before(core_.change),
-                    setup.around,
-                    core_.run.graph().lasting().the_caller};
-  if (setup.records.shows && core_.view().leads()) c.reports = telemetry_;
-  return c;
+  const bool shows = setup.records.shows && core_.view().leads();
+  return {.view = core_.view(),
+          .run = *setup.run,
+          .compiled = core_.run.compiled(),
+          .parameters = core_.run.graph().parameters(),
+          .control = self,
+          .bound = self,
+          .lost = self,
+          .flow = self,
+          .reports = shows ? port<report_arrived>(telemetry_) : port<report_arrived>(),
+          .before = core_.run.before(core_.change),
+          .around = setup.around,
+          .shared = core_.run.graph().lasting().the_caller};
 }
 
 bool assembly::bound(seat_id peer, std::uint64_t epoch) {

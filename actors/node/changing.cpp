@@ -270,10 +270,15 @@ void changing::resume() {
 void changing::show(const std::string& changed, const std::string& why) const {
   const auto& view = core_.view();
   const auto& run = *core_.setup.run;
-  core_.setup.display->viewed({view.epoch, run.first_clock, run.data.samples, global_batch_of(run),
-                               seat_numbers(view.members), changed, why,
-                               static_cast<std::uint64_t>(stopped_.count()),
-                               seat_numbers(view.witnesses)});
+  core_.setup.display->viewed({.epoch = view.epoch,
+                               .first_clock = run.first_clock,
+                               .first_sample = run.data.samples,
+                               .samples = global_batch_of(run),
+                               .seats = seat_numbers(view.members),
+                               .changed = changed,
+                               .why = why,
+                               .paused_ms = static_cast<std::uint64_t>(stopped_.count()),
+                               .witnesses = seat_numbers(view.witnesses)});
 }
 
 /// Where nodes may be lost, the others say when this one may go: leavers.hpp.

@@ -108,8 +108,18 @@ by_id<parameter_id, std::shared_ptr<const gradient_source>> bases_of(const bindi
 }
 
 peer_window_setup window_of(seat_id peer, const binding_context& c) {
-  peer_window_setup out{c.view.self(),    c.view.worker_of(peer), clock_id{c.run.first_clock}, {},
-                        c.compiled.store, c.parameters.factors(), staleness_of(c.run)};
+  peer_window_setup out{.self = c.view.self(),
+                        .peer = c.view.worker_of(peer),
+                        .first_clock = clock_id{c.run.first_clock},
+                        .learned = {},
+                        .store = c.compiled.store,
+                        .factors = c.parameters.factors(),
+                        .staleness = staleness_of(c.run),
+                        .before = c.before,
+                        .former_peer = c.view.former_worker_of(peer),
+                        .joins = c.before != nullptr && !c.view.had(c.view.seat),
+                        .lost = c.view.former_lost(),
+                        .zeroes_lost_state = c.run.zeroes_lost_state};
   const auto& net = c.compiled.train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p) {
     out.learned.push_back(is_updated(net, p));
@@ -118,11 +128,6 @@ peer_window_setup window_of(seat_id peer, const binding_context& c) {
   if (c.around != nullptr)
     for (const bool has : c.around->has_parameters) out.has_first.push_back(has);
   out.shared = awaited_shared(out.peer, c);
-  out.before = c.before;
-  out.former_peer = c.view.former_worker_of(peer);
-  out.lost = c.view.former_lost();
-  out.zeroes_lost_state = c.run.zeroes_lost_state;
-  out.joins = c.before != nullptr && !c.view.had(c.view.seat);
   return out;
 }
 

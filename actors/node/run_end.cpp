@@ -47,9 +47,11 @@ bool run_end::fail(std::string text, int exit_code, const std::string& suffix,
     return true;
   }
   core_.phase = run_phase::failing;
-  write_snapshot order{*version, 0, 0, false, {}, core_.as_node.self()};
-  order.suffix = suffix;
-  core_.as_node.tell<write_snapshot>(core_.run.checkpoints(), std::move(order));
+  core_.as_node.tell<write_snapshot>(core_.run.checkpoints(), {.version = *version,
+                                                               .with_state = false,
+                                                               .copied = {},
+                                                               .written = core_.as_node.self(),
+                                                               .suffix = suffix});
   return false;
 }
 

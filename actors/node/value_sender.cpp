@@ -101,13 +101,13 @@ std::vector<worker_id> newcomers_of(const agreed_view& view) {
 view_step value_sender::step_to(const partition& cut) const {
   const auto& view = core_.view();
   const bool is_first = view.before.empty();  // then the leader gives all
-  return {*core_.change.before(),
-          cut,
-          is_first ? view.self() : view.former_worker_of(view.seat),
-          view.self(),
-          newcomers_of(view),
-          view.former_lost(),
-          core_.setup.run->zeroes_lost_state};
+  return {.before = *core_.change.before(),
+          .now = cut,
+          .former_self = is_first ? view.self() : view.former_worker_of(view.seat),
+          .self = view.self(),
+          .newcomers = newcomers_of(view),
+          .lost = view.former_lost(),
+          .zeroes_lost_state = core_.setup.run->zeroes_lost_state};
 }
 
 void value_sender::hand_over() {

@@ -230,8 +230,14 @@ void activity::take_spans(node_report& r) {
       lane_number = known_lanes_++;
       r.lanes.push_back(lasting_name(lane, r));
     }
-    r.spans.push_back({lane_number, lasting_name(s.name, r), lasting_name(to_string(s.phase), r),
-                       static_cast<std::int32_t>(s.chunk), s.begin_ns, s.end_ns, s.clock, s.bytes});
+    r.spans.push_back({.lane = lane_number,
+                       .name = lasting_name(s.name, r),
+                       .phase = lasting_name(to_string(s.phase), r),
+                       .chunk = static_cast<std::int32_t>(s.chunk),
+                       .begin_ns = s.begin_ns,
+                       .end_ns = s.end_ns,
+                       .clock = s.clock,
+                       .bytes = s.bytes});
   });
   if (r.spans.size() <= max_report_spans) return;
   // By their ends, so that no lane loses more of its time than another.

@@ -100,8 +100,13 @@ node_report cluster_view::report_since(report_place& from) const {
                  w.spans.newest.end());
   r.spans_left_out = begin - from.spans + w.spans.left_out - from.spans_left_out;
   r.links = w.links;
-  from = {size(w.names), size(w.graph.actors), size(w.graph.edges), size(w.spans.lanes),
-          end,           w.spans.left_out,     state_.revision};
+  from = {.names = size(w.names),
+          .actors = size(w.graph.actors),
+          .edges = size(w.graph.edges),
+          .lanes = size(w.spans.lanes),
+          .spans = end,
+          .spans_left_out = w.spans.left_out,
+          .revision = state_.revision};
   r.sent_ns = now_ns();
   return r;
 }

@@ -32,7 +32,11 @@ void run_history::trained(const iteration& i, const std::vector<output_value>& o
     const std::lock_guard lock(mutex_);
     last_clock_ = i.last_clock;
     if (!first_) name_outputs(outputs);
-    point p{i.clock, seconds(), i.loss, i.learning_rate, 0, -1, i.outputs};
+    point p{.clock = i.clock,
+            .seconds = seconds(),
+            .loss = i.loss,
+            .learning_rate = i.learning_rate,
+            .outputs = i.outputs};
     newest_ = {i.clock, p.seconds - pauses_.paused_s()};
     if (!first_) first_ = newest_;
     if (images_at_s_ < 0 || newest_.trained_s - images_at_s_ >= shortest_rate_s) {

@@ -227,19 +227,16 @@ void solver::copy_if_fresh() {
   snapshots_.ask(clock);
   const handle<solver> self(this);
   tell(nets_->checkpointer,
-       write_snapshot{version_id{clock},
-                      setup_.part.first_sample(clock - setup_.part.first_clock, 0, 0),
-                      tests_.completed_before(clock),
-                      true,
-                      self,
-                      self,
-                      files.regular,
-                      files.best,
-                      {},
-                      false,
-                      setup_.part.floor_lag.has_value(),
-                      snapshots_.number(),
-                      setup_.part.epoch});
+       write_snapshot{.version = version_id{clock},
+                      .samples = setup_.part.first_sample(clock - setup_.part.first_clock, 0, 0),
+                      .test_phases = tests_.completed_before(clock),
+                      .copied = self,
+                      .written = self,
+                      .regular = files.regular,
+                      .best = files.best,
+                      .at_floor = setup_.part.floor_lag.has_value(),
+                      .number = snapshots_.number(),
+                      .epoch = setup_.part.epoch});
 }
 
 /// The one after training.

@@ -88,8 +88,12 @@ frames::worker_report training_reports::report_now() {
   const auto overlap = setup_.overlap->read(now_ns());
   // Outputs may overtake the pass_issued of their pass, so the solver's own count may lag here.
   const std::uint64_t images = (computed_ - first_clock_) * setup_.part.images_per_clock;
-  return {clock_id{computed_ - 1}, -1, 1, last_, images, overlap.communication_ns,
-          overlap.exposed_ns};
+  return {.clock = clock_id{computed_ - 1},
+          .passes = 1,
+          .sums = last_,
+          .images = images,
+          .communication_ns = overlap.communication_ns,
+          .exposed_ns = overlap.exposed_ns};
 }
 
 std::optional<test_found> training_reports::take(worker_id from, const frames::worker_report& r,
@@ -101,15 +105,16 @@ std::optional<test_found> training_reports::take(worker_id from, const frames::w
   if (r.test_net < 0) {
     overlap_of_view_ = {merged->communication_ns, merged->exposed_ns};
     if (setup_.display)
-      setup_.display->trained({clock,
-                               end,
-                               merged->means.front(),
-                               {merged->means.begin() + 1, merged->means.end()},
-                               learning_rate(setup_.spec, clock),
-                               images_before_ + merged->images,
-                               overlap_before_.communication_ns + overlap_of_view_.communication_ns,
-                               overlap_before_.exposed_ns + overlap_of_view_.exposed_ns},
-                              outputs_);
+      setup_.display->trained(
+          {.clock = clock,
+           .last_clock = end,
+           .loss = merged->means.front(),
+           .outputs = {merged->means.begin() + 1, merged->means.end()},
+           .learning_rate = learning_rate(setup_.spec, clock),
+           .images = images_before_ + merged->images,
+           .communication_ns = overlap_before_.communication_ns + overlap_of_view_.communication_ns,
+           .exposed_ns = overlap_before_.exposed_ns + overlap_of_view_.exposed_ns},
+          outputs_);
     return std::nullopt;
   }
   const auto net = static_cast<std::size_t>(r.test_net);

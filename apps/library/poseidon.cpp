@@ -228,8 +228,15 @@ int poseidon_first_state(poseidon_run* p, uint32_t parameter, uint64_t steps,
 int poseidon_step(poseidon_run* p, uint32_t group, const poseidon_hyperparameters* h) {
   return called(p, [&](session& s) {
     if (h == nullptr) throw session_error("poseidon_step was given no hyperparameters");
-    s.step(group, {h->rate, h->weight_decay, h->momentum, h->dampening, h->beta2, h->eps,
-                   h->nesterov != 0, h->lerp != 0, h->rest});
+    s.step(group, {.rate = h->rate,
+                   .weight_decay = h->weight_decay,
+                   .momentum = h->momentum,
+                   .dampening = h->dampening,
+                   .beta2 = h->beta2,
+                   .epsilon = h->eps,
+                   .nesterov = h->nesterov != 0,
+                   .lerp = h->lerp != 0,
+                   .rest = h->rest});
     return 0;
   });
 }

@@ -112,23 +112,33 @@ int ask(const question& q, int argc, char** argv) {
 }  // namespace
 
 int leave_verb(int argc, char** argv) {
-  return ask({"poseidon-node leave", link_identity::purpose::ask_to_leave,
-              "Asks a node to leave: it trains up to an iteration that all nodes agree on, gives "
-              "its solver state to the others, and ends with exit code 0. They go on without it.",
-              "HOST:PORT where the node that is to leave accepts other nodes", "leave",
-              "has been asked to leave; its own lines say when it has left", "does not leave"},
-             argc, argv);
+  return ask(
+      {.verb = "poseidon-node leave",
+       .wants = link_identity::purpose::ask_to_leave,
+       .description =
+           "Asks a node to leave: it trains up to an iteration that all nodes agree on, gives "
+           "its solver state to the others, and ends with exit code 0. They go on without it.",
+       .at = "HOST:PORT where the node that is to leave accepts other nodes",
+       .event = "leave",
+       .answer = "has been asked to leave; its own lines say when it has left",
+       .refuses = "does not leave"},
+      argc, argv);
 }
 
 int go_on_verb(int argc, char** argv) {
-  return ask({"poseidon-node go-on", link_identity::purpose::ask_to_go_on,
-              "Tells a node that is paused, because it hears too few others to know that these do "
-              "not train on elsewhere, that they have ended: it goes on with those that it hears. "
-              "Where they do train on, there are two runs from then on, which write snapshots of "
-              "the same names.",
-              "HOST:PORT where the paused node accepts other nodes", "go_on",
-              "has been told that the members it does not hear have ended", "does not go on"},
-             argc, argv);
+  return ask(
+      {.verb = "poseidon-node go-on",
+       .wants = link_identity::purpose::ask_to_go_on,
+       .description =
+           "Tells a node that is paused, because it hears too few others to know that these do "
+           "not train on elsewhere, that they have ended: it goes on with those that it hears. "
+           "Where they do train on, there are two runs from then on, which write snapshots of "
+           "the same names.",
+       .at = "HOST:PORT where the paused node accepts other nodes",
+       .event = "go_on",
+       .answer = "has been told that the members it does not hear have ended",
+       .refuses = "does not go on"},
+      argc, argv);
 }
 
 }  // namespace poseidon::app

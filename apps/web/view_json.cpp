@@ -198,8 +198,13 @@ std::string spans_json(const cluster_view& view, std::uint32_t worker, span_plac
 namespace {
 
 json_object span_json(std::uint32_t worker, const worker_view& w, const node_report::span& x) {
-  return trace_span_json({w.names[x.name], phase_of(w.names[x.phase]), x.begin_ns, x.end_ns,
-                          x.clock, x.chunk, x.bytes},
+  return trace_span_json({.name = w.names[x.name],
+                          .phase = phase_of(w.names[x.phase]),
+                          .begin_ns = x.begin_ns,
+                          .end_ns = x.end_ns,
+                          .clock = x.clock,
+                          .chunk = x.chunk,
+                          .bytes = x.bytes},
                          worker, x.lane);
 }
 

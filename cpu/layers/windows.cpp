@@ -108,8 +108,16 @@ class spp_kernel final : public kernel {
     for (std::int64_t l = 0; l < c.layer.spec.spp_param().pyramid_height(); ++l) {
       const pyramid_axis h = pyramid_axis_of(height, l), w = pyramid_axis_of(width, l);
       const auto as = [](std::int64_t v) { return static_cast<int>(v); };
-      const pool_shape s{as(height),   as(width),    as(h.out),    as(w.out), as(h.kernel),
-                         as(w.kernel), as(h.kernel), as(w.kernel), as(h.pad), as(w.pad)};
+      const pool_shape s{.height = as(height),
+                         .width = as(width),
+                         .out_height = as(h.out),
+                         .out_width = as(w.out),
+                         .kernel_h = as(h.kernel),
+                         .kernel_w = as(w.kernel),
+                         .stride_h = as(h.kernel),
+                         .stride_w = as(w.kernel),
+                         .pad_h = as(h.pad),
+                         .pad_w = as(w.pad)};
       levels_.push_back({s, row_, std::vector<std::int32_t>(samples_ * channels_ * s.out_plane())});
       row_ += channels_ * s.out_plane();
     }

@@ -39,9 +39,21 @@ void inject(fault_kind kind, std::uint64_t after) {
 
 counts counted() {
   const machine& m = the_machine();
-  return {m.kernels,         m.copies_in,      m.copies_out,     m.copies_within, m.copies_between,
-          m.pageable_copies, m.host_waits,     m.moments_seen,   m.bytes_in,      m.bytes_out,
-          m.bytes_between,   m.device_bytes(), m.pinned_bytes(), m.streams,       m.events};
+  return {.kernels = m.kernels,
+          .copies_in = m.copies_in,
+          .copies_out = m.copies_out,
+          .copies_within = m.copies_within,
+          .copies_between = m.copies_between,
+          .pageable_copies = m.pageable_copies,
+          .host_waits = m.host_waits,
+          .moments_seen = m.moments_seen,
+          .bytes_in = m.bytes_in,
+          .bytes_out = m.bytes_out,
+          .bytes_between = m.bytes_between,
+          .device_bytes = m.device_bytes(),
+          .pinned_bytes = m.pinned_bytes(),
+          .streams = m.streams,
+          .events = m.events};
 }
 
 double clock_ms(int device) {

@@ -213,13 +213,17 @@ void net_assembly::add_parameters(net_layer& layer, const layer_question& q,
     if (!param.name().empty())
       shared_[param.name()] = {index, param.has_lr_mult(), param.has_decay_mult()};
     net_.parameters.push_back(
-        {net_.layers.size(), slot,
-         param.name().empty() ? layer.name + "/" + std::to_string(slot) : param.name(),
-         std::move(learned[slot].shape), param.lr_mult(), param.decay_mult(),
-         std::move(learned[slot].filler),
-         uses_batch_statistics(net_, layer)
-             ? std::optional(layer.spec.batch_norm_param().moving_average_fraction())
-             : std::nullopt});
+        {.layer = net_.layers.size(),
+         .slot = slot,
+         .name = param.name().empty() ? layer.name + "/" + std::to_string(slot) : param.name(),
+         .shape = std::move(learned[slot].shape),
+         .lr_mult = param.lr_mult(),
+         .decay_mult = param.decay_mult(),
+         .filler = std::move(learned[slot].filler),
+         .average_momentum =
+             uses_batch_statistics(net_, layer)
+                 ? std::optional(layer.spec.batch_norm_param().moving_average_fraction())
+                 : std::nullopt});
   }
 }
 

@@ -6,6 +6,7 @@
 #include "models/words.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -109,16 +110,22 @@ layer_answer with_outputs(const layer_question& q, const window& w, const extent
   return {std::vector<shape>(q.tops, top), std::move(learned)};
 }
 
+/// What a file says of one extent of a window.
+struct said_extent {
+  std::string square, pair;  ///< the fields: `square`, or `pair`_h and `pair`_w
+  std::optional<std::int64_t> h, w;
+  std::int64_t both = 0;  ///< of `square`, or its default
+  bool has_both = false;
+};
+
 /// One number, or an _h and _w pair; never both, never half a pair.
-extents square_or_pair(const layer_question& q, const std::string& name, const std::string& base,
-                       bool has, std::int64_t value, bool has_h, bool has_w, std::int64_t h,
-                       std::int64_t w) {
-  if (!has_h && !has_w) return {value, value};
-  q.require(!has,
-            "both " + name + " and " + base + "_h/" + base + "_w are given. Keep one of them.");
-  q.require(has_h && has_w,
-            base + "_h and " + base + "_w belong together, one of them is missing.");
-  return {h, w};
+extents square_or_pair(const layer_question& q, const said_extent& e) {
+  if (!e.h && !e.w) return {e.both, e.both};
+  q.require(!e.has_both, "both " + e.square + " and " + e.pair + "_h/" + e.pair +
+                             "_w are given. Keep one of them.");
+  q.require(e.h && e.w,
+            e.pair + "_h and " + e.pair + "_w belong together, one of them is missing.");
+  return {*e.h, *e.w};
 }
 
 /// Caffe's pooled extent: the last window may hang over the edge, also the only one, but must not begin beyond it.
@@ -176,13 +183,27 @@ layer_answer pooling_rule(const layer_question& q) {
   const auto& p = q.spec.pooling_param();
   require_images(q);
   const auto height = q.bottoms[0][2], width = q.bottoms[0][3];
-  auto kernel = square_or_pair(q, "kernel_size", "kernel", p.has_kernel_size(), p.kernel_size(),
-                               p.has_kernel_h(), p.has_kernel_w(), p.kernel_h(), p.kernel_w());
-  const auto stride =
-      square_or_pair(q, "stride", "stride", p.has_stride(), p.stride(), p.has_stride_h(),
-                     p.has_stride_w(), p.stride_h(), p.stride_w());
-  const auto pad = square_or_pair(q, "pad", "pad", p.has_pad(), p.pad(), p.has_pad_h(),
-                                  p.has_pad_w(), p.pad_h(), p.pad_w());
+  const auto said = [](bool has, std::int64_t value) {
+    return has ? std::optional(value) : std::nullopt;
+  };
+  auto kernel = square_or_pair(q, {.square = "kernel_size",
+                                   .pair = "kernel",
+                                   .h = said(p.has_kernel_h(), p.kernel_h()),
+                                   .w = said(p.has_kernel_w(), p.kernel_w()),
+                                   .both = p.kernel_size(),
+                                   .has_both = p.has_kernel_size()});
+  const auto stride = square_or_pair(q, {.square = "stride",
+                                         .pair = "stride",
+                                         .h = said(p.has_stride_h(), p.stride_h()),
+                                         .w = said(p.has_stride_w(), p.stride_w()),
+                                         .both = p.stride(),
+                                         .has_both = p.has_stride()});
+  const auto pad = square_or_pair(q, {.square = "pad",
+                                      .pair = "pad",
+                                      .h = said(p.has_pad_h(), p.pad_h()),
+                                      .w = said(p.has_pad_w(), p.pad_w()),
+                                      .both = p.pad(),
+                                      .has_both = p.has_pad()});
   if (p.global_pooling()) {
     q.require(!p.has_kernel_size() && !p.has_kernel_h() && !p.has_kernel_w(),
               "global_pooling takes the whole image, so it cannot have a kernel_size.");

@@ -237,16 +237,16 @@ class sim_cluster {
     if (o.workers > 1 && !o.by_factors.empty()) n.spec.routes = routes_of(n, o.by_factors);
     n.run = compile_run(n.spec, n.own);
     const auto self = as_id<worker_id>(worker);
-    n.graph = std::make_unique<training_graph>(graph_context{sim_.system(),
-                                                             n.book,
-                                                             n.trace,
-                                                             self,
-                                                             worker_id{0},
-                                                             o.has_budget,
-                                                             nullptr,
-                                                             {},
-                                                             done_.in,
-                                                             failed_.in},
+    n.graph = std::make_unique<training_graph>(graph_context{.system = sim_.system(),
+                                                             .edges = n.book,
+                                                             .trace = n.trace,
+                                                             .self = self,
+                                                             .leader = worker_id{0},
+                                                             .has_budget = o.has_budget,
+                                                             .display = nullptr,
+                                                             .node_stop = {},
+                                                             .node_done = done_.in,
+                                                             .node_failed = failed_.in},
                                                n.spec, n.own, *n.run);
     for (const auto& a : n.graph->monitored())
       a->attach_functor([this](const caf::error& e) {

@@ -23,7 +23,12 @@ struct tables {
   void train(std::optional<std::uint64_t> resumed_at, std::uint64_t clock) const {
     warnings none;
     app::csv_file t(folder / "run.csv", resumed_at, none);
-    t.trained({clock, 10, 0.5, {0.25, 0.75}, 0.01, 0, 0, 0}, {{"acc", 0}, {"loss", 1}});
+    t.trained({.clock = clock,
+               .last_clock = 10,
+               .loss = 0.5,
+               .outputs = {0.25, 0.75},
+               .learning_rate = 0.01},
+              {{"acc", 0}, {"loss", 1}});
     t.tested(0, clock, {0.9}, {{"a,b", 0}});
   }
   [[nodiscard]] std::vector<std::string> lines(const char* name) const {
@@ -84,7 +89,9 @@ TEST_CASE("csv_file: a table with other columns is left as it is") {
   {
     app::csv_file other(t.folder / "run.csv", 4, said);
     for (const std::uint64_t clock : {4, 5})
-      other.trained({clock, 10, 0.5, {1}, 0.01, 0, 0, 0}, {{"error", 0}});
+      other.trained(
+          {.clock = clock, .last_clock = 10, .loss = 0.5, .outputs = {1}, .learning_rate = 0.01},
+          {{"error", 0}});
   }
   CHECK(t.lines("run.csv").size() == 2);
   REQUIRE(said.lines.size() == 1);
@@ -98,7 +105,8 @@ TEST_CASE("csv_file: a full disk is said once, and training goes on") {
   warnings said;
   app::csv_file t("/dev/full", {}, said);
   for (std::uint64_t clock = 0; clock < 3; ++clock)
-    t.trained({clock, 10, 0.5, {}, 0.01, 0, 0, 0}, {});
+    t.trained({.clock = clock, .last_clock = 10, .loss = 0.5, .outputs = {}, .learning_rate = 0.01},
+              {});
   REQUIRE(said.lines.size() == 1);
   CHECK(said.lines[0].find("--csv /dev/full gets no more rows") == 0);
   CHECK_THROWS_AS(app::csv_file("/no/such/folder/x.csv", {}, said), std::invalid_argument);

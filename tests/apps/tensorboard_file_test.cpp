@@ -6,9 +6,11 @@
 #include <doctest/doctest.h>
 
 #include <cmath>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <optional>
 
@@ -111,6 +113,16 @@ std::vector<std::filesystem::path> files_in(const std::filesystem::path& folder)
   return files;
 }
 
+std::string hexadecimal(const std::string& bytes) {
+  std::string out;
+  char two[3];
+  for (const unsigned char b : bytes) {
+    std::snprintf(two, sizeof two, "%02x", b);
+    out += two;
+  }
+  return out;
+}
+
 struct warnings : app::run_listener {
   std::vector<std::string> lines;
   void warning(const std::string& line) override { lines.push_back(line); }
@@ -123,8 +135,15 @@ TEST_CASE("tensorboard_file: every value is in its file, under its name and iter
   warnings said;
   {
     app::tensorboard_file t(folder / "log", said);
-    t.trained({3, 10, 0.5, {0.25, 0.75}, 0.01, 0, 0, 0}, {{"accuracy", 0}, {"loss", 1}});
-    t.trained({300, 1000, std::nan(""), {1, 2}, 0.02, 0, 0, 0}, {{"accuracy", 0}, {"loss", 1}});
+    t.trained(
+        {.clock = 3, .last_clock = 10, .loss = 0.5, .outputs = {0.25, 0.75}, .learning_rate = 0.01},
+        {{"accuracy", 0}, {"loss", 1}});
+    t.trained({.clock = 300,
+               .last_clock = 1000,
+               .loss = std::nan(""),
+               .outputs = {1, 2},
+               .learning_rate = 0.02},
+              {{"accuracy", 0}, {"loss", 1}});
     t.tested(1, 400, {0.5}, {{"accuracy", 0}});
   }
   const auto files = files_in(folder / "log/train");
@@ -150,12 +169,36 @@ TEST_CASE("tensorboard_file: every value is in its file, under its name and iter
   CHECK(said.lines.empty());
 }
 
+/// Recorded from messages that were put together byte by byte, as the format's description has them.
+TEST_CASE("tensorboard_file: the bytes of records: what is 0, empty, NaN or no UTF-8 is in them") {
+  const auto nan = std::numeric_limits<float>::quiet_NaN();
+  const std::string long_name(200, 'n');
+  CHECK(hexadecimal(app::version_record(1764347000.25)) ==
+        "1800000000000000a37f4b22"
+        "090000101e734ada411a0d627261696e2e4576656e743a3270e118d8");
+  CHECK(hexadecimal(app::version_record(0)) ==
+        "1800000000000000a37f4b22"
+        "0900000000000000001a0d627261696e2e4576656e743a32eedf28a3");
+  CHECK(hexadecimal(app::event_record(1764347000.25, 300, {{"loss", 0.5f}, {"accuracy", 0}})) ==
+        "2c00000000000000f4aecc45"
+        "090000101e734ada4110ac022a1e0a0b0a046c6f7373150000003f"
+        "0a0f0a0861636375726163791500000000c01b6db6");
+  CHECK(hexadecimal(app::event_record(0, 0, {})) ==
+        "0d000000000000003c37b834"
+        "09000000000000000010002a006d31e5b4");
+  CHECK(hexadecimal(app::event_record(-1, std::uint64_t{1} << 40, {{"", nan}, {"\xff", -0.f}})) ==
+        "2500000000000000eabc36f3"
+        "09000000000000f0bf108080808080202a130a070a00150000c07f0a080a01ff150000008061df29b0");
+  CHECK(sum_of(app::event_record(1, 1, {{long_name, 1.f}, {long_name, 2.f}})) == 3696196118);
+}
+
 TEST_CASE("tensorboard_file: a second run in the same second begins another file") {
   test::temporary_folder folder;
   warnings said;
   for (int run = 0; run < 3; ++run) {
     app::tensorboard_file t(folder.path(), said);
-    t.trained({1, 10, 0.5, {}, 0.01, 0, 0, 0}, {});
+    t.trained({.clock = 1, .last_clock = 10, .loss = 0.5, .outputs = {}, .learning_rate = 0.01},
+              {});
   }
   const auto files = files_in(folder / "train");
   CHECK(files.size() == 3);

@@ -48,7 +48,11 @@ struct snapshot_rig {
   snapshot_rig& operator=(const snapshot_rig&) = delete;
 
   void order(bool with_state) {
-    sim.tell(it, write_snapshot{version_id{1}, 10, 0, with_state, copied.in, written.in});
+    sim.tell(it, write_snapshot{.version = version_id{1},
+                                .samples = 10,
+                                .with_state = with_state,
+                                .copied = copied.in,
+                                .written = written.in});
     sim.settle();
   }
   void piece(std::uint32_t chunk, std::uint64_t version = 1) {
@@ -89,12 +93,21 @@ struct file_rig {
     sim.tell(it, connect_checkpointer{std::move(files), store, {}, shard.in, {}});
   }
   snapshot_written snapshot(std::uint64_t version, bool regular = true, bool best = false) {
-    copy({version_id{version}, 10, 0, true, copied.in, written.in, regular, best});
+    copy({.version = version_id{version},
+          .samples = 10,
+          .copied = copied.in,
+          .written = written.in,
+          .regular = regular,
+          .best = best});
     return written.got->back();
   }
   /// One that waits until all members have its version.
   void wait(std::uint64_t version) {
-    copy({version_id{version}, 10, 0, true, copied.in, written.in, true, false, {}, false, true});
+    copy({.version = version_id{version},
+          .samples = 10,
+          .copied = copied.in,
+          .written = written.in,
+          .at_floor = true});
   }
   void copy(const write_snapshot& order) {
     const auto version = value(order.version);
@@ -243,8 +256,11 @@ TEST_CASE(
     "checkpointer: the node may have gone back before it is told, and then a later version is "
     "given up") {
   file_rig t;
-  write_snapshot order{version_id{5}, 10, 0, true, t.copied.in, t.written.in};
-  order.epoch = 0;
+  const write_snapshot order{.version = version_id{5},
+                             .samples = 10,
+                             .copied = t.copied.in,
+                             .written = t.written.in,
+                             .epoch = 0};
   t.store->publish(test::only_parameter, 1);
   t.tell(order);
   REQUIRE(t.written.got->size() == 1);
@@ -255,7 +271,8 @@ TEST_CASE(
 
 TEST_CASE("checkpointer: an order of a view that is over is answered, and nothing is gathered") {
   file_rig t;
-  write_snapshot order{version_id{1}, 10, 0, true, t.copied.in, t.written.in};
+  write_snapshot order{
+      .version = version_id{1}, .samples = 10, .copied = t.copied.in, .written = t.written.in};
   SUBCASE("the next view has begun") {
     order.epoch = 7;  // this one is 0
     t.tell(order);
