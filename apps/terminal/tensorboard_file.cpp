@@ -12,6 +12,8 @@
 #include <string_view>
 #include <unistd.h>
 
+#include "poseidon/events.pb.h"
+
 namespace poseidon::app {
 
 namespace {
@@ -22,35 +24,6 @@ void append(std::string& out, T value) {
   const auto bytes = std::bit_cast<std::array<char, sizeof(T)>>(value);
   out.append(bytes.data(), bytes.size());
 }
-
-// -- the few words of protobuf that an Event needs ------------------------------------------------------
-
-enum wire_type : std::uint64_t { varint = 0, fixed64 = 1, length = 2, fixed32 = 5 };
-
-void append_varint(std::string& out, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-void append_key(std::string& out, std::uint64_t field, wire_type type) {
-  append_varint(out, field << 3 | type);
-}
-
-void append_bytes(std::string& out, std::uint64_t field, std::string_view bytes) {
-  append_key(out, field, length);
-  append_varint(out, bytes.size());
-  out += bytes;
-}
-
-/// Event.wall_time, with which each begins.
-std::string event_at(double wall_time) {
-  std::string event;
-  append_key(event, 1, fixed64);
-  append(event, wall_time);
-  return event;
-}
-
-// -- records --------------------------------------------------------------------------------------------
 
 /// A checksum of data that hold checksums would be weak; the format therefore changes it.
 std::uint32_t masked_sum(std::string_view bytes) {
@@ -75,25 +48,23 @@ double seconds_now() {
 
 std::string event_record(double wall_time, std::uint64_t iteration,
                          const std::vector<std::pair<std::string, float>>& values) {
-  std::string summary;
+  events::Event event;
+  event.set_wall_time(wall_time);
+  event.set_step(static_cast<std::int64_t>(iteration));
+  auto& summary = *event.mutable_summary();
   for (const auto& [name, number] : values) {
-    std::string value;
-    append_bytes(value, 1, name);  // tag
-    append_key(value, 2, fixed32);
-    append(value, number);  // simple_value
-    append_bytes(summary, 1, value);
+    auto& value = *summary.add_value();
+    value.set_tag(name);
+    value.set_simple_value(number);
   }
-  auto event = event_at(wall_time);
-  append_key(event, 2, varint);  // step
-  append_varint(event, iteration);
-  append_bytes(event, 5, summary);
-  return record(event);
+  return record(event.SerializeAsString());
 }
 
 std::string version_record(double wall_time) {
-  auto event = event_at(wall_time);
-  append_bytes(event, 3, "brain.Event:2");  // file_version
-  return record(event);
+  events::Event event;
+  event.set_wall_time(wall_time);
+  event.set_file_version("brain.Event:2");
+  return record(event.SerializeAsString());
 }
 
 tensorboard_file::tensorboard_file(std::filesystem::path folder, progress& display)
