@@ -82,8 +82,7 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.epoch = context.epoch;
   s.first_clock = clock_id{spec.first_clock};
   s.solver = spec.solver.spec;
-  s.rule = rule_of(spec);
-  s.optimizer = spec.optimizer;
+  s.update = update_of(spec);
   s.list = learned_parameters_of(train);
   if (from == nullptr && spec.workers > 1) s.run_ahead = groups_that_run_ahead(train);
   s.wire = spec.wire;

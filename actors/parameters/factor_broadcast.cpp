@@ -17,9 +17,8 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
     : actor(context),
       setup_(std::move(setup)),
       gate_(setup_.of_side_branch, setup_.staleness),
-      history_(setup_.store->cut(),
-               setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates.get(), setup_.former_states) {
+      history_(setup_.store->cut(), setup_.update.arrays(), setup_.updates.get(),
+               setup_.former_states) {
   updates_ = std::move(setup_.updates);
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
@@ -29,9 +28,8 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
       history_.add(id, computes());
       values += cut.chunks[id].count;
     }
-    const bool updates = setup_.rule || setup_.optimizer != optimizer_rule::none;
     const memory_for use("a gradient made of factors");
-    gradients_.emplace_back(updates && computes() && !on_device() ? values : 0);
+    gradients_.emplace_back(!setup_.update.is_mean() && computes() && !on_device() ? values : 0);
     chunks_missing_ += cut.by_parameter[p].size();
   }
   for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
@@ -142,12 +140,12 @@ void factor_broadcast::update_if_complete() {
   const auto begin = now_ns();
   if (on_device())
     update_on_device();
-  else if (setup_.optimizer != optimizer_rule::none && !nothing)
-    step_here();
-  else if (!setup_.rule)
-    make_mean(nothing);
-  else
+  else if (setup_.update.solver() != nullptr)
     update_here();
+  else if (!setup_.update.is_mean() && !nothing)
+    step_here();
+  else
+    make_mean(nothing);
   ++version_;
   const auto end = now_ns();
   setup_.overlap->ended(end);
@@ -181,7 +179,7 @@ void factor_broadcast::update_here() {
     const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
     for (const auto id : cut.by_parameter[p]) {
       const auto& c = cut.chunks[id];
-      setup_.arithmetic->update(*setup_.rule, step,
+      setup_.arithmetic->update(*setup_.update.solver(), step,
                                 std::span(gradients_[i]).subspan(c.offset, c.count),
                                 setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
                                 history_.to_update(id, version_));
@@ -207,7 +205,7 @@ void factor_broadcast::step_here() {
   const auto step = setup_.lent->step().value();
   for (const auto id : setup_.store->cut().by_parameter[setup_.parameters.front()]) {
     const auto& c = setup_.store->cut().chunks[id];
-    setup_.arithmetic->step(setup_.optimizer, step, setup_.scale,
+    setup_.arithmetic->step(setup_.update.optimizer(), step, setup_.scale,
                             std::span(gradients_[0]).subspan(c.offset, c.count),
                             base_of(*setup_.store, id, version_, *setup_.lent),
                             setup_.store->at(id, version_ + 1), history_.to_update(id, version_));

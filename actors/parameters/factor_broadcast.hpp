@@ -40,6 +40,7 @@
 #include "messages/training.hpp"
 #include "models/caffe.hpp"
 #include "models/device/device.hpp"
+#include "models/solver/update_choice.hpp"
 
 #include <map>
 #include <memory>
@@ -57,9 +58,7 @@ struct factor_broadcast_setup {
   std::size_t passes = 1;  ///< of a clock, on this node
   float scale = 1;         ///< makes a sum of gradients their mean
   ::caffe::SolverParameter solver;
-  std::optional<solver_rule> rule;  ///< empty: a program computes the gradients
-  /// As server_shard_setup's.
-  optimizer_rule optimizer = optimizer_rule::none;
+  update_choice update;                          ///< as server_shard_setup has it
   std::shared_ptr<const gradient_source> lent;   ///< says the steps; null: there are none
   std::shared_ptr<const forward_places> places;  ///< null: layers stand at their own numbers
   std::vector<parameter_id> parameters;          ///< the weights and, if it is learned, the bias

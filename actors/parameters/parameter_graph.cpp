@@ -43,8 +43,7 @@ void parameter_graph::spawn_shard() {
   s.passes = setup_.passes;
   s.scale = scale();
   s.solver = setup_.solver;
-  s.rule = setup_.rule;
-  s.optimizer = setup_.optimizer;
+  s.update = setup_.update;
   s.lent = by_id<parameter_id, std::shared_ptr<const gradient_source>>(setup_.lent);
   s.first_state = setup_.first_state;
   s.places = setup_.places;
@@ -74,7 +73,7 @@ void parameter_graph::spawn_keeper() {
   state_keeper_setup s;
   s.self = setup_.self;
   s.first_clock = setup_.first_clock;
-  s.rule = setup_.rule.value();
+  s.update = setup_.update;
   s.arithmetic = setup_.arithmetic;
   s.store = setup_.store;
   s.awaited_state = setup_.awaited_state;
@@ -88,8 +87,7 @@ void parameter_graph::spawn_keeper() {
 void parameter_graph::spawn_checkpointer() {
   if (setup_.checkpoints) return spawner_.adopt(setup_.checkpoints);
   checkpointer_setup s;
-  s.history_slots =
-      setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer);
+  s.history_slots = setup_.update.arrays();
   s.solver = setup_.solver;
   s.display = setup_.display;
   setup_.checkpoints = spawner_.start<checkpointer>(thread_kind::own, "checkpointer", std::move(s));
@@ -144,7 +142,7 @@ void parameter_graph::spawn_push(group_actors& g,
                                  const std::shared_ptr<const gradient_source>& lent) {
   if (lent == nullptr)
     make_sum(g);
-  else if (setup_.optimizer != optimizer_rule::none)
+  else if (setup_.update.optimizer() != optimizer_rule::none)
     g.encoder = encoder_of(g.group);
   gradient_push_setup s;
   s.layer = g.group.first;
@@ -179,8 +177,7 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
   s.passes = std::size_t{setup_.micro_batches} * setup_.replicas;
   s.scale = scale();
   s.solver = setup_.solver;
-  s.rule = setup_.rule;
-  s.optimizer = setup_.optimizer;
+  s.update = setup_.update;
   if (!setup_.lent.empty()) s.lent = setup_.lent[value(g.group.learned.front())];
   s.places = setup_.places;
   s.of_side_branch = g.runs_ahead;

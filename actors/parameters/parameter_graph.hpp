@@ -20,6 +20,7 @@
 #include "models/caffe.hpp"
 #include "models/device/device.hpp"
 #include "models/net/learned_parameters.hpp"
+#include "models/solver/update_choice.hpp"
 
 #include <functional>
 #include <map>
@@ -42,8 +43,7 @@ struct parameter_graph_setup {
   std::uint64_t epoch = 0;  ///< of the view
   clock_id first_clock{};
   ::caffe::SolverParameter solver;
-  std::optional<solver_rule> rule;                  ///< empty: a program computes the gradients
-  optimizer_rule optimizer = optimizer_rule::none;  ///< the program's (server_shard.hpp)
+  update_choice update;
   by_id<parameter_id, std::vector<const float*>> first_state;  ///< of that optimizer
   learned_parameters list;
   parameter_formats wire;

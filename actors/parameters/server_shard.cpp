@@ -19,9 +19,8 @@ namespace poseidon {
 server_shard::server_shard(actor_context context, server_shard_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      history_(setup_.store->cut(),
-               setup_.rule ? history_count(setup_.rule->kind) : history_count(setup_.optimizer),
-               setup_.updates.get(), setup_.former_states),
+      history_(setup_.store->cut(), setup_.update.arrays(), setup_.updates.get(),
+               setup_.former_states),
       pool_(std::numeric_limits<std::size_t>::max()) {
   updates_ = std::move(setup_.updates);
   const auto& cut = setup_.store->cut();
@@ -177,8 +176,9 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
   const auto& p = setup_.parameters[c.parameter];
   const bool reduced = c.format != wire_format::float32;
   const auto summed = floats(sum);
-  const auto step =
-      setup_.rule ? step_of(setup_.solver, p, o.version, setup_.scale * factor) : rule_step{};
+  const auto step = setup_.update.solver() != nullptr
+                        ? step_of(setup_.solver, p, o.version, setup_.scale * factor)
+                        : rule_step{};
   // This shard's newest version of the chunk, whether the parameter's other chunks have landed or not.
   const auto values = reduced ? std::span(o.exact) : setup_.store->at(id, o.version);
   const auto fresh = reduced ? std::span(o.exact) : setup_.store->at(id, o.version + 1);
@@ -188,14 +188,14 @@ void server_shard::apply(chunk_id id, owned& o, const payload& sum, float factor
   else if (p.average_momentum)
     setup_.arithmetic->update_average(momentum_over(*p.average_momentum, setup_.passes), summed,
                                       values, fresh);
-  else if (setup_.rule)
-    setup_.arithmetic->update(*setup_.rule, step, summed, values, fresh,
-                              history_.to_update(id, o.version), c.keepers > 0 ? &made : nullptr);
-  else if (setup_.optimizer != optimizer_rule::none) {
+  else if (const auto* const rule = setup_.update.solver())
+    setup_.arithmetic->update(*rule, step, summed, values, fresh, history_.to_update(id, o.version),
+                              c.keepers > 0 ? &made : nullptr);
+  else if (!setup_.update.is_mean()) {
     const auto& lent = *setup_.lent[c.parameter];
     const auto base = base_of(*setup_.store, id, o.version, lent);
     if (reduced) take_over(base, setup_.store->at(id, o.version), o.exact);
-    setup_.arithmetic->step(setup_.optimizer, lent.step().value(), setup_.scale, summed,
+    setup_.arithmetic->step(setup_.update.optimizer(), lent.step().value(), setup_.scale, summed,
                             reduced ? values : base, fresh, history_.to_update(id, o.version));
   } else
     setup_.arithmetic->scale(setup_.scale, summed, fresh);

@@ -46,6 +46,7 @@
 #include "messages/wire/buffer_pool.hpp"
 #include "models/caffe.hpp"
 #include "models/device/device.hpp"
+#include "models/solver/update_choice.hpp"
 
 #include <map>
 #include <memory>
@@ -62,9 +63,8 @@ struct server_shard_setup {
   float scale = 1;                  ///< makes a sum of gradients their mean
   std::uint64_t passes = 1;         ///< micro-batches of a clock, over all workers
   ::caffe::SolverParameter solver;  ///< for the learning rate
-  std::optional<solver_rule> rule;  ///< empty: a program computes the gradients
-  /// A program's optimizer, whose steps this shard makes; none: a version is the mean gradient of the clock before.
-  optimizer_rule optimizer = optimizer_rule::none;
+  /// Of a program's optimizer this shard makes the steps. The mean: a version is the mean gradient of the clock before.
+  update_choice update;
   by_id<parameter_id, std::shared_ptr<const gradient_source>> lent;  ///< say the steps
   /// By parameter, then array of state: what the optimizer has from before the run; null, or fewer: zeros. Read at once.
   by_id<parameter_id, std::vector<const float*>> first_state;

@@ -25,6 +25,7 @@
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/device/device.hpp"
+#include "models/solver/update_choice.hpp"
 
 #include <cstddef>
 #include <deque>
@@ -39,7 +40,7 @@ namespace poseidon {
 struct state_keeper_setup {
   worker_id self{};
   clock_id first_clock{};  ///< of the view
-  solver_rule rule;
+  update_choice update;  ///< a solver's: keepers have no gradients to make an optimizer's steps of
   std::shared_ptr<const host_arithmetic> arithmetic;
   std::shared_ptr<parameter_store> store;
   by_id<chunk_id, std::size_t> awaited_state;    ///< as server_shard_setup's

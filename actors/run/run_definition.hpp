@@ -9,6 +9,7 @@
 #include "models/optimizer_rule.hpp"
 #include "models/plan/routes.hpp"
 #include "models/solver/solver_file.hpp"
+#include "models/solver/update_choice.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -66,10 +67,15 @@ struct run_definition {
   return reduced == run.wire.end() ? wire_format::float32 : *reduced;
 }
 
+/// Who makes the updates of this run's parameters.
+[[nodiscard]] inline update_choice update_of(const run_definition& run) {
+  const auto rule = rule_of(run);
+  return rule ? update_choice(*rule) : update_choice(run.optimizer);
+}
+
 /// Arrays of solver state that the nodes keep for each parameter.
 [[nodiscard]] inline std::size_t history_count(const run_definition& run) {
-  const auto rule = rule_of(run);
-  return rule ? history_count(rule->kind) : history_count(run.optimizer);
+  return update_of(run).arrays();
 }
 
 /// Those that a view hands over which begins with this clock: none before the first update.

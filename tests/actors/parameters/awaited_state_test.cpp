@@ -25,7 +25,7 @@ struct shard_that_awaits_state {
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");
     s.solver.set_momentum(0.5f);
-    s.rule = rule_of(s.solver);
+    s.update = rule_of(s.solver);
     s.parameters.push_back(test::one_parameter_net(3).parameters.front());
     s.first_uses = {layer_id{7}};
     s.names = {"fc7"};

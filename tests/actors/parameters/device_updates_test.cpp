@@ -66,7 +66,7 @@ struct shard_alone {
     s.passes = 2;
     s.solver.set_base_lr(0.5f);
     s.solver.set_lr_policy("fixed");
-    s.rule = rule_of(s.solver);
+    s.update = rule_of(s.solver);
     s.parameters.push_back(test::one_parameter_net(3).parameters.front());
     s.parameters[test::only_parameter].average_momentum = average_momentum;
     s.first_uses = {layer_id{7}};

@@ -55,7 +55,7 @@ struct broadcast_of {
     s.self = worker_id{1};
     s.workers = workers;
     s.passes = passes;
-    if (rule) s.rule = solver_rule{};
+    if (rule) s.update = solver_rule{};
     s.scale = rule ? 1.0f : 1.0f / static_cast<float>(workers);
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");

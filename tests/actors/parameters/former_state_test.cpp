@@ -39,7 +39,7 @@ class a_shard {
     s.solver.set_power(0.75f);
     s.solver.set_weight_decay(0.01f);
     s.workers = 2;
-    s.rule = rule_of(s.solver);
+    s.update = rule_of(s.solver);
     s.parameters.push_back(test::one_parameter_net(5).parameters.front());
     s.parameters[test::only_parameter].average_momentum = o.average_momentum;
     s.first_uses = {layer_id{0}};

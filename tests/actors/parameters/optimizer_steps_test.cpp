@@ -42,7 +42,7 @@ struct shard_with_optimizer {
     server_shard_setup s;
     s.workers = 2;
     s.scale = 0.5f;
-    s.optimizer = rule;
+    s.update = rule;
     s.parameters.push_back(test::one_parameter_net(3).parameters.front());
     s.parameters[test::only_parameter].given = given;
     s.first_uses = {layer_id{7}};

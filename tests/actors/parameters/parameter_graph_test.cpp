@@ -56,7 +56,7 @@ struct exchange_of_two_layers {
     store = std::make_shared<parameter_store>(list, make_partition(list, 1, routes), 1);
     s.solver.set_base_lr(0.5f);
     s.solver.set_lr_policy("fixed");
-    s.rule = rule_of(s.solver);
+    s.update = rule_of(s.solver);
     s.gradients = {{embed, {}, head}};
     s.arithmetic = std::make_shared<test::plain_arithmetic>();
     s.store = store;

@@ -31,7 +31,7 @@ struct shard_of_two {
     s.passes = 2;
     s.solver.set_base_lr(1);
     s.solver.set_lr_policy("fixed");
-    s.rule = rule_of(s.solver);
+    s.update = rule_of(s.solver);
     s.parameters.push_back(test::one_parameter_net(3).parameters.front());
     s.parameters[test::only_parameter].average_momentum = average_momentum;
     s.first_uses = {layer_id{7}};
@@ -80,7 +80,7 @@ TEST_CASE("server_shard: gradients are added in worker order, whatever order the
   s.workers = 3;
   s.solver.set_base_lr(-1);
   s.solver.set_lr_policy("fixed");
-  s.rule = rule_of(s.solver);
+  s.update = rule_of(s.solver);
   s.parameters.push_back(test::one_parameter_net(1).parameters.front());
   s.first_uses = {layer_id{0}};
   s.names = {"fc7"};
@@ -223,7 +223,7 @@ TEST_CASE(
   s.workers = 2;
   s.solver.set_base_lr(1);
   s.solver.set_lr_policy("fixed");
-  s.rule = rule_of(s.solver);
+  s.update = rule_of(s.solver);
   s.solver.set_clip_gradients(2.5);
   s.parameters.push_back(test::one_parameter_net(4).parameters.front());
   s.learned = {true};
@@ -325,7 +325,7 @@ TEST_CASE("server_shard: the solver state of frozen parameters belongs to every 
   test::sim sim;
   auto checkpointer = sim.listen<history_arrived>();
   server_shard_setup s;
-  s.rule = solver_rule{};
+  s.update = solver_rule{};
   s.store = test::one_parameter_store(3, 3, 1);
   auto shard = sim.spawn<server_shard>("server_shard", std::move(s));
   sim.tell(shard, connect_shard{{}, {{}}, checkpointer.in});
