@@ -1,6 +1,7 @@
 #include "actors/parameters/parameter_graph.hpp"
 
 #include "actors/core/actor_names.hpp"
+#include "actors/core/logic_bug.hpp"
 #include "models/plan/byte_scale.hpp"
 #include "models/plan/keepers.hpp"
 
@@ -70,10 +71,13 @@ void parameter_graph::spawn_keeper() {
   for (const auto id : cut.chunks.ids())
     if (is_keeper(cut, id, setup_.self)) values += cut.chunks[id].count;
   if (values == 0) return;
+  // A program's shards need the program for each step, so they have no keepers.
+  const auto* const rule = setup_.update.solver();
+  if (rule == nullptr) throw logic_bug("copies of what a program updates", values, 0);
   state_keeper_setup s;
   s.self = setup_.self;
   s.first_clock = setup_.first_clock;
-  s.update = setup_.update;
+  s.rule = *rule;
   s.arithmetic = setup_.arithmetic;
   s.store = setup_.store;
   s.awaited_state = setup_.awaited_state;

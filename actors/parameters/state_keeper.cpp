@@ -14,7 +14,7 @@ namespace poseidon {
 state_keeper::state_keeper(actor_context context, state_keeper_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      history_(setup_.store->cut(), setup_.update.arrays(), {}, setup_.former_states) {
+      history_(setup_.store->cut(), history_count(setup_.rule.kind), {}, setup_.former_states) {
   const auto& cut = setup_.store->cut();
   for (const auto id : cut.chunks.ids()) {
     if (!is_keeper(cut, id, setup_.self)) continue;
@@ -67,7 +67,7 @@ void state_keeper::apply(chunk_id id, kept& k, const sum_arrived& m) {
   const auto values = reduced ? std::span(k.exact) : setup_.store->at(id, k.version);
   const auto fresh = reduced ? std::span(k.exact) : setup_.store->at(id, k.version + 1);
   value_checksum made;
-  setup_.arithmetic->update(*setup_.update.solver(), step_of(m.of), floats(m.values), values, fresh,
+  setup_.arithmetic->update(setup_.rule, step_of(m.of), floats(m.values), values, fresh,
                             history_.to_update(id, k.version), &made);
   compare(id, made.value(), m.of);
   if (reduced) {

@@ -25,7 +25,7 @@
 #include "messages/link.hpp"
 #include "messages/training.hpp"
 #include "models/device/device.hpp"
-#include "models/solver/update_choice.hpp"
+#include "models/solver/solver_rule.hpp"
 
 #include <cstddef>
 #include <deque>
@@ -40,7 +40,7 @@ namespace poseidon {
 struct state_keeper_setup {
   worker_id self{};
   clock_id first_clock{};  ///< of the view
-  update_choice update;  ///< a solver's: keepers have no gradients to make an optimizer's steps of
+  solver_rule rule;
   std::shared_ptr<const host_arithmetic> arithmetic;
   std::shared_ptr<parameter_store> store;
   by_id<chunk_id, std::size_t> awaited_state;    ///< as server_shard_setup's
