@@ -86,7 +86,9 @@ TEST_CASE(
     else
       schema_check::all_of(member.getType().asStruct(), frame);
   });
-  for (const auto f : member_of(0).getContainingStruct().getUnionFields()) {
+  const auto frame = member_of(0).getContainingStruct();
+  const auto kinds = frame.getUnionFields();
+  for (const auto f : kinds) {
     const std::string name = f.getProto().getName().cStr();
     CAPTURE(name);
     if (!is_obsolete(name)) CHECK(members.contains(name));
