@@ -62,7 +62,8 @@ class agreement {
   [[nodiscard]] frames::next_view newest_view() const;
   /// The newest view says so.
   [[nodiscard]] bool knows_as_lost(seat_id seat) const {
-    return has_seat(newest_view().lost, seat);
+    const auto& change = core_.change;
+    return has_seat(change.knows_next() ? change.next().lost : core_.view().lost, seat);
   }
   /// This node trains, and has to freeze before it can answer or propose.
   [[nodiscard]] bool wants_freeze();

@@ -1,6 +1,7 @@
 // The leader's plan of the views, played by actors/membership/view_plan.
 #include "actors/membership/view_plan.hpp"
 #include "messages/overloaded.hpp"
+#include "tests/actors/membership/plan_rig.hpp"
 #include "tests/actors/membership/transcript_stages.hpp"
 
 #include <optional>
@@ -10,10 +11,6 @@
 namespace poseidon::transcript {
 
 namespace {
-
-frames::member member_of(seat_id seat) {
-  return {seat, "host" + std::to_string(value(seat)) + ":1"};
-}
 
 std::string members_text(const std::vector<frames::member>& members) {
   std::vector<seat_id> seats;
@@ -52,8 +49,8 @@ class planner final : public stage {
   answers play(const event& e) override {
     if (!plan_) {
       if (e.words != "leads a run of" || e.numbers.size() != 1) fail();
-      plan_.emplace(
-          view_plan_setup{.workers = e.numbers.front(), .members = {member_of(e.seats.at(0))}});
+      plan_.emplace(view_plan_setup{.workers = e.numbers.front(),
+                                    .members = {test::member_of_seat(value(e.seats.at(0)))}});
     } else {
       happen(e);
     }
@@ -80,11 +77,11 @@ class planner final : public stage {
     if (e.seats.empty()) fail();
     for (const auto s : e.seats) {
       if (w == "joins" || w == "join")
-        plan_->joined(member_of(s));
+        plan_->joined(test::member_of_seat(value(s)));
       else if (w == "is ready for view" || w == "are ready for view")
         plan_->ready(s, number);
       else if (w == "is ready to join")
-        plan_->newcomer_ready(member_of(s));
+        plan_->newcomer_ready(test::member_of_seat(value(s)));
       else if (w == "is gone")
         plan_->newcomer_gone(s);
       else if (w == "leaves" || w == "leave")
