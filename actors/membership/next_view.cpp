@@ -44,6 +44,7 @@ frames::next_view view_without_the_lost(const frames::next_view& newest, const s
   out.first_clock = clock_id{value(first)};
   out.members = std::move(members);
   out.shares.clear();
+  out.lacking.clear();
   if (weights.empty()) return out;
   for (const auto& s : shares_by_weight(out.members.size() * batch, weights, replicas))
     out.shares.push_back({s.samples, s.replicas});

@@ -108,6 +108,8 @@ node_stand agreement::stand() const {
   if (change.at() == view_change::step::frozen) return {core_.run.whole_version(), false};
   if (change.at() != view_change::step::paused && !change.knows_next()) return {};
   const auto& view = core_.view();
+  if (change.knows_next() && has_seat(change.next().lacking, view.seat))
+    return {core_.run.whole_version(), true};
   const bool all_have_values = change.knows_next() && change.next().all_have_values;
   const bool has_values =
       !view.brought(view.seat) || view.first_clock != change.clock() || all_have_values;
@@ -136,6 +138,7 @@ membership_facts agreement::facts(testimonies said) const {
   for (const auto& m : core.view().members)
     if (core.view().brought(m.seat)) f.brought.push_back(m.seat);
   f.survive = core.setup.run->survive;
+  f.goes_forward = core.setup.around != nullptr;
   f.disturbed = disturbed_;
   f.waits_for_word = waits_for_word();
   f.has_all_state = [this](const seat_list& stay, version_id first) {
@@ -160,6 +163,7 @@ std::optional<frames::next_view> agreement::next_value(const testimonies& said) 
   if (next.as_planned) return wanted_;
   if (!next.is_decided()) return std::nullopt;
   auto out = view_of(next.members, next.first);
+  out.lacking = next.lacking;
   out.all_have_values = value(next.first) == 0 &&
                         all_have_values(without_witnesses(next.members, f.witnesses), f.said);
   return out;

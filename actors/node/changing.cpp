@@ -106,6 +106,10 @@ std::vector<port<shut_down>> changing::passing(bool with_state) const {
 
 bool changing::can_follow(const frames::next_view& next) const {
   const auto& change = core_.change;
+  if (has_seat(next.lacking, core_.view().seat)) {
+    const auto whole = core_.run.whole_version();
+    return whole && value(*whole) + 1 == value(next.first_clock);
+  }
   if (change.knows_next() || change.at() == view_change::step::paused)
     return next.first_clock == change.clock() ||
            (change.at() == view_change::step::paused && has_version(next.first_clock));
@@ -237,11 +241,11 @@ void changing::rebuild() {
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
     core_.phase = run_phase::parting;
-    (void)core_.run.bring_home(core_.change);
+    (void)core_.run.bring_home(core_.change, next.seat);
     core_.members.dial_newcomers(core_.here());
     return assembly_.part();
   }
-  core_.run.rebuild(core_.change, next.self());
+  core_.run.rebuild(core_.change, next);
   assembly_.rebuild();
 }
 
