@@ -33,6 +33,8 @@ void caller::ended() {
 
 void caller::on(const connect_caller& m) {
   neighbours_ = m;
+  of_former_view_ = false;
+  early_.clear();
   const auto workers = m.view.seats.size();
   if (workers == newest_.size()) return;
   newest_ = by_id<worker_id, frames::worker_report>(workers);
@@ -114,12 +116,22 @@ void caller::on(const snapshot_copied&) {
   if (const auto hold = std::exchange(state_.hold_waits, std::nullopt)) on(*hold);
 }
 
+/// A mean of factors is made where the program wants it. One that another worker has given, which had it before a loss, lies in the store.
+void caller::bring_to_its_place(parameter_id p, std::uint64_t version) {
+  if (!neighbours_->lacks_values || version != neighbours_->view.first_clock) return;
+  const auto place = setup_.from->lent[p]->mean();
+  if (place.empty()) return;
+  const auto values = std::as_const(*setup_.from->store).values(p, version);
+  std::copy(values.begin(), values.end(), place.begin());
+}
+
 /// Where routes change, the version that is here comes again.
 void caller::note_update(const layer_fresh& m) {
   auto& from = *setup_.from;
   if (value(m.version) <= fresh_[m.layer]) return;
   if (!m.nothing) {
     ++from.steps_made[value(m.layer)];
+    bring_to_its_place(parameter_id{value(m.layer)}, value(m.version));
   } else if (from.optimizer != optimizer_rule::none) {
     // The shards have sent nothing, and the values are those of before: they have to lie where this version is looked for.
     const auto p = parameter_id{value(m.layer)};
@@ -128,7 +140,11 @@ void caller::note_update(const layer_fresh& m) {
   }
 }
 
+/// What comes when this worker has frozen, of an actor that keeps state, counts for nothing: the others may have been told that it is not
+/// here. If the next view begins with it, it comes again; and that view may still be replaced.
 void caller::on(const layer_fresh& m) {
+  if (of_former_view_) return;
+  if (frozen_) return early_.push_back(m);
   note_update(m);
   // A declared layer has one parameter, with its number.
   setup_.from->fresh.publish(parameter_id{value(m.layer)}, value(m.version), m.nothing);
@@ -188,7 +204,7 @@ void caller::pause_if_drained() {
 
 /// The gate stays as it is: clocks that may begin, do.
 void caller::on(const give_up_clocks&) {
-  frozen_ = true;
+  frozen_ = of_former_view_ = true;
   pauses_at_.reset();
   paused_ = held_ = false;
   state_.hold_waits.reset();
@@ -205,6 +221,7 @@ void caller::on(const resume_training&) {
   pauses_at_.reset();
   paused_ = held_ = frozen_ = false;
   begin_view();
+  for (const auto& fresh : std::exchange(early_, {})) on(fresh);
   send_lent_again();
   setup_.from->clocks.open();
   gather_state();

@@ -61,6 +61,7 @@ struct caller_setup {
 /// A view, and ports that exist only after all its actors have been spawned.
 struct connect_caller {
   program_view view;
+  bool lacks_values = false;  ///< others give this worker the view's first version
   worker_id leader{};
   by_id<parameter_id, port<backward_done>> pushes;
   port<write_snapshot> checkpointer;
@@ -112,6 +113,7 @@ class caller : public actor<caller> {
   void take(worker_id from, const frames::factor_offer& o);
   void pause_if_drained();
   void note_push(std::uint64_t clock);
+  void bring_to_its_place(parameter_id p, std::uint64_t version);
   void note_update(const layer_fresh& m);
   void gather_state();
 
@@ -121,6 +123,8 @@ class caller : public actor<caller> {
   by_id<layer_id, std::uint64_t> fresh_;  // version that is here
   by_id<parameter_id, std::uint64_t> lent_;  // clocks of which a gradient has been lent
   bool frozen_ = false;                      // a worker is lost: what is lent waits
+  bool of_former_view_ = false;              // and what arrives is still of the view that has lost it
+  std::vector<layer_fresh> early_;           // what has arrived of a view that has not begun here
   /// What the program does, as its pushes show it.
   struct {
     std::int64_t since_ns = 0;   // the last push of the clock before

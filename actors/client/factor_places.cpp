@@ -1,5 +1,7 @@
 #include "actors/client/factor_places.hpp"
 
+#include "actors/core/logic_bug.hpp"
+
 #include <utility>
 
 namespace poseidon {
@@ -19,24 +21,26 @@ void factor_places::move(factor_stores stores, worker_id self, clock_id clock) {
   const std::lock_guard lock(mutex_);
   for (const auto& [layer, store] : stores)
     if (const auto before = stores_.find(layer); before != stores_.end() && before->second != store)
-      copy_own(*before->second, self_, *store, self, clock);
+      for (auto c = value(clock) - (value(clock) > 0 ? 1 : 0); c <= value(clock); ++c)
+        copy_own(*before->second, self_, *store, self, clock_id{c});
   auto before = std::exchange(stores_, std::move(stores));
   // Where a view is replaced that has not begun, the one before it stays the former one.
   if (!former_) former_ = std::move(before);
   self_ = self;
 }
 
-bool factor_places::make_mean_again(parameter_id parameter, clock_id clock,
+void factor_places::make_mean_again(parameter_id parameter, clock_id clock,
                                     const host_arithmetic& arithmetic, std::span<float> to) const {
   const std::lock_guard lock(mutex_);
-  if (!former_) return false;
-  const auto found = former_->find(layer_id{value(parameter)});
-  if (found == former_->end()) return false;
+  const auto former = former_.value_or(factor_stores{});
+  const auto found = former.find(layer_id{value(parameter)});
+  if (found == former.end())
+    throw logic_bug("a mean of factors that are gone, of a parameter", value(parameter),
+                    former.size());
   auto& store = *found->second;
   const auto [u, v] = store.all(clock);
   arithmetic.reconstruct_gradient(store.of_all(), u, v, to, {});
   arithmetic.scale(1.0f / static_cast<float>(store.workers()), to, to);
-  return true;
 }
 
 void factor_places::forget_former() {

@@ -18,14 +18,15 @@ class factor_places {
     std::shared_ptr<factor_store> store;  ///< null: the gradient goes as a whole
     worker_id self{};                     ///< whose place in it is the program's
   };
-  /// To the stores of a view that begins with `clock`, in which this worker is `self`. What it has filled in of that clock moves, too: the
-  /// others may not have got it.
+  /// To the stores of a view that begins with `clock`, in which this worker is `self`. What it has filled in of that clock moves, too, as the
+  /// others may not have got it; and what it has of the clock before, as that may be made once more if another worker is lost.
   void move(factor_stores stores, worker_id self, clock_id clock);
   [[nodiscard]] place of(parameter_id parameter) const;
 
   /// Makes the mean of `clock` of the view before once more, for who lacks it: the program may have taken it to memory of its own, and
-  /// have written to that. The calling thread has entered the arithmetic.  Returns  false: its gradient went as a whole.
-  bool make_mean_again(parameter_id parameter, clock_id clock, const host_arithmetic& arithmetic,
+  /// have written to that. The calling thread has entered the arithmetic.
+  /// Errors   logic_bug: its gradient went as a whole, or all have it.
+  void make_mean_again(parameter_id parameter, clock_id clock, const host_arithmetic& arithmetic,
                        std::span<float> to) const;
   /// All have it.
   void forget_former();

@@ -17,11 +17,13 @@ struct program_view {
   worker_id self = no_worker;
 };
 
-/// All of them, oldest first; of two with the same first clock the later one counts. The caller adds, any thread may read.
+/// Those that count, oldest first, by rising first clock. The caller adds, any thread may read.
 class program_views {
  public:
   void add(program_view view) {
     const std::lock_guard lock(mutex_);
+    // Of those no clock counts any more.
+    while (!all_.empty() && all_.back().first_clock >= view.first_clock) all_.pop_back();
     all_.push_back(std::move(view));
   }
   /// Without workers: training has not begun.

@@ -119,6 +119,7 @@ bool view_change::replace(frames::next_view next) {
   if (!knows_next()) return false;
   early_.reset();  // agreed on in the view that never begins
   next_ = std::move(next);
+  clock_ = next_.first_clock;
   return true;
 }
 

@@ -109,7 +109,7 @@ node_stand agreement::stand() const {
   if (change.at() != view_change::step::paused && !change.knows_next()) return {};
   const auto& view = core_.view();
   if (change.knows_next() && has_seat(change.next().lacking, view.seat))
-    return {core_.run.whole_version(), true};
+    return {version_id{value(change.clock()) - 1}, true};
   const bool all_have_values = change.knows_next() && change.next().all_have_values;
   const bool has_values =
       !view.brought(view.seat) || view.first_clock != change.clock() || all_have_values;

@@ -66,6 +66,7 @@ void assembly::note_batch() const {
 
 void assembly::spawn_graph() {
   const auto& setup = core_.setup;
+  const auto& view = core_.view();
   const auto self = core_.as_node.self();
   binding_.clear();
   for (const auto& a : core_.run.spawn({.system = core_.as_node.system(),
@@ -85,7 +86,8 @@ void assembly::spawn_graph() {
                        .before = core_.run.before(core_.change),
                        .carried = [view = setup.records.view] { return view->own().carried(); },
                        .epoch = core_.view().epoch,
-                       .seats = core_.view().members.empty() ? std::vector{core_.view().seat} : seats_of(core_.view().members)}))
+                       .seats = view.members.empty() ? seat_list{view.seat} : seats_of(view.members),
+                       .lacks_values = has_seat(view.lacking, view.seat)}))
     core_.as_node.monitor(a);
 }
 

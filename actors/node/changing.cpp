@@ -108,8 +108,10 @@ bool changing::can_follow(const frames::next_view& next) const {
   const auto& change = core_.change;
   if (has_seat(next.lacking, core_.view().seat)) {
     const auto whole = core_.run.whole_version();
-    return whole && value(*whole) + 1 == value(next.first_clock);
+    // What was on its way may have come since this node has said so.
+    return whole && value(*whole) + 1 >= value(next.first_clock) && *whole <= version_id{value(next.first_clock)};
   }
+  if (core_.setup.around) return has_version(next.first_clock);
   if (change.knows_next() || change.at() == view_change::step::paused)
     return next.first_clock == change.clock() ||
            (change.at() == view_change::step::paused && has_version(next.first_clock));
@@ -121,7 +123,9 @@ bool changing::can_follow(const frames::next_view& next) const {
 /// Of all parameters, and since this view began.
 bool changing::has_version(clock_id clock) const {
   const auto whole = core_.run.whole_version();
-  const auto first = value(core_.view().first_clock), wanted = value(clock);
+  // Who had the version that a view of programs begins with may be lost before another one has got it: then they go back once more.
+  const auto first = core_.setup.around ? 0 : value(core_.view().first_clock);
+  const auto wanted = value(clock);
   return whole && wanted >= first && wanted <= value(*whole) &&
          value(*whole) - wanted < core_.run.store()->copies();
 }
@@ -147,7 +151,11 @@ bool changing::gave_up() {
 }
 
 bool changing::leave(const frames::next_view& next) {
-  if (core_.change.replace(next)) return begin_anew();
+  const bool goes_further_back = next.first_clock < core_.change.clock();
+  if (core_.change.replace(next)) {
+    goes_back_ = goes_back_ || goes_further_back;
+    return begin_anew();
+  }
   if (core_.phase != run_phase::training) return false;
   const bool has_frozen = core_.change.at() == view_change::step::frozen;
   const auto was_paused_at = core_.change.clock();
@@ -163,7 +171,8 @@ bool changing::leave(const frames::next_view& next) {
     end_graph();
     return false;
   }
-  const auto version = core_.setup.run->survive > 0
+  // Between programs what is released is no state, and a node may lack the version.
+  const auto version = core_.setup.run->survive > 0 && !core_.setup.around
                            ? std::optional(version_id{value(next.first_clock)})
                            : std::nullopt;
   for (const auto& keeper : keepers)
@@ -183,7 +192,10 @@ void changing::go_back() {
   if (!std::exchange(goes_back_, false)) return;
   core_.done = false;
   const version_id version{value(core_.change.clock())};
-  core_.as_node.tell<poseidon::go_back>(core_.run.the_trainer().back, {version});
+  // Who lacks a part of it is given all of it.
+  const bool lacks = has_seat(core_.change.next().lacking, core_.view().seat);
+  const version_id has{value(version) - (lacks ? 1 : 0)};
+  core_.as_node.tell<poseidon::go_back>(core_.run.the_trainer().back, {has});
   core_.as_node.tell<poseidon::go_back>(core_.run.checkpoints(), {version});
 }
 

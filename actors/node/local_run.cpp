@@ -128,6 +128,9 @@ bool local_run::bring_home(const view_change& change, seat_id self) {
   if (change.before() == nullptr) return false;  // a newcomer gets them when the view begins
   const bool lacks = has_seat(change.next().lacking, self);
   store()->go_back(value(change.clock()) - (lacks ? 1 : 0));
+  if (lacks)
+    for (const auto p : store()->parameters())
+      store()->set_mean(p, value(change.clock()), parameter_store::mean_is::here);
   return !lacks;
 }
 

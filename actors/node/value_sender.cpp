@@ -156,10 +156,13 @@ void value_sender::make_means_again() const {
   const auto arithmetic = core_.setup.node.compute->arithmetic();
   std::async(std::launch::async, [&] {
     arithmetic->enter_thread(1);
-    for (const auto p : store->parameters())
-      if (!store->is_nothing(p, version))
-        (void)core_.setup.around->factors.make_mean_again(p, clock_id{version - 1}, *arithmetic,
-                                                          store->values(p, version));
+    using is = parameter_store::mean_is;
+    for (const auto p : store->parameters()) {
+      if (store->mean(p, version) != is::with_program) continue;
+      core_.setup.around->factors.make_mean_again(p, clock_id{version - 1}, *arithmetic,
+                                                  store->values(p, version));
+      store->set_mean(p, version, is::here);
+    }
   }).get();
 }
 
@@ -171,7 +174,8 @@ void value_sender::give_values(const view_step& step) const {
   for (const auto chunk : step.now.chunks.ids()) {
     if (donor_of(chunk, step.before.by_owner.size(), step.lost) != step.former_self) continue;
     const auto& c = step.now.chunks[chunk];
-    const bool nothing = store->is_nothing(c.parameter, value(version));
+    const bool nothing =
+        store->mean(c.parameter, value(version)) == parameter_store::mean_is::nothing;
     payload values;
     if (!nothing)
       values = {store, std::as_bytes(store->current(c.parameter).subspan(c.offset, c.count))};
@@ -226,7 +230,8 @@ void value_sender::landed(chunk_id chunk) {
   const auto version = core_.setup.run->first_clock;
   core_.as_node.tell<chunk_landed>(
       core_.run.graph().parameters().receiver_of(parameter),
-      {chunk, version_id{version}, store.is_nothing(parameter, version)});
+      {chunk, version_id{version},
+       store.mean(parameter, version) == parameter_store::mean_is::nothing});
 }
 
 void value_sender::give(const std::vector<history_piece>& pieces) {

@@ -189,9 +189,13 @@ void factor_broadcast::update_here() {
 
 /// Where the program wants it, or the version is to lie: the memory of a parameter has no gaps between its chunks.
 void factor_broadcast::make_mean(bool nothing) {
+  using is = parameter_store::mean_is;
+  auto mean = setup_.lent == nullptr ? std::span<float>() : setup_.lent->mean();
+  setup_.store->set_mean(
+      setup_.parameters.front(), version_ + 1,
+      nothing ? is::nothing : mean.empty() ? is::here : is::with_program);
   if (nothing) return;  // nobody reads it
   const auto [u, v] = setup_.factors->all(clock_id{version_});
-  auto mean = setup_.lent == nullptr ? std::span<float>() : setup_.lent->mean();
   if (mean.empty()) mean = setup_.store->values(setup_.parameters.front(), version_ + 1);
   setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, mean, {});
   if (computes()) setup_.arithmetic->scale(setup_.scale, mean, mean);
@@ -217,7 +221,6 @@ void factor_broadcast::publish(bool nothing) {
   for (const auto p : setup_.parameters) {
     for (const auto id : setup_.store->cut().by_parameter[p])
       setup_.store->set_applied(id, version_);
-    setup_.store->set_nothing(p, version_, nothing);
     setup_.store->publish(p, version_);
   }
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
@@ -231,6 +234,8 @@ void factor_broadcast::on(const chunk_landed& m) {
     throw logic_bug("first values after the first clock", value(m.version), version_);
   if (--chunks_missing_ > 0) return;
   version_ = value(m.version);
+  if (m.nothing)
+    setup_.store->set_mean(setup_.parameters.front(), version_, parameter_store::mean_is::nothing);
   for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
   publish(m.nothing);
   update_if_complete();

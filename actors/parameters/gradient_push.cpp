@@ -104,7 +104,8 @@ void gradient_push::on(const chunk_landed& m) {
 void gradient_push::publish(std::uint64_t version, bool nothing) {
   const auto& cut = setup_.store->cut();
   for (const auto p : setup_.parameters) {
-    setup_.store->set_nothing(p, version, nothing);
+    using is = parameter_store::mean_is;
+    setup_.store->set_mean(p, version, nothing ? is::nothing : is::here);
     setup_.store->publish(p, version);
   }
   if (const auto pushed = pushed_at_ns_.extract(version - 1)) {  // not for the first values

@@ -17,7 +17,7 @@ parameter_store::parameter_store(std::span<const net_parameter> parameters, part
       copies_(std::make_shared<ring>(copies_for(keeps_former ? 2 : workers, staleness))),
       published_(parameters.size()),
       applied_(cut_.chunks.size()),
-      nothing_(parameters.size()) {
+      means_(parameters.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
   for (const auto& p : parameters) {
     const memory_for use("parameter", p.name);
@@ -35,14 +35,14 @@ parameter_store::parameter_store(const parameter_store& before, partition cut)
       copies_(before.copies_),
       published_(before.views_.size()),
       applied_(cut_.chunks.size()),
-      nothing_(before.views_.size()),
+      means_(before.views_.size()),
       names_(before.names_),
       updated_(before.updated_) {
   for (const auto p : before.parameters()) {
     views_.push_back(std::make_unique<parameter_values>());
     publish(p, before.version(p));
     published_[p].store(before.has_values(p), std::memory_order_release);
-    nothing_[p].store(before.nothing_[p].load(std::memory_order_acquire), std::memory_order_release);
+    means_[p].store(before.means_[p].load(std::memory_order_acquire), std::memory_order_release);
   }
 }
 
@@ -72,15 +72,15 @@ void parameter_store::publish(parameter_id parameter, std::uint64_t version) {
   published_[parameter].store(true, std::memory_order_release);
 }
 
-void parameter_store::set_nothing(parameter_id parameter, std::uint64_t version, bool nothing) {
-  if (nothing)
-    nothing_[parameter].store(version, std::memory_order_release);
-  else if (is_nothing(parameter, version))
-    nothing_[parameter].store(no_version, std::memory_order_release);
+void parameter_store::set_mean(parameter_id parameter, std::uint64_t version, mean_is where) {
+  means_[parameter].store(4 * version + static_cast<std::uint64_t>(where),
+                          std::memory_order_release);
 }
 
-bool parameter_store::is_nothing(parameter_id parameter, std::uint64_t version) const {
-  return version > 0 && nothing_[parameter].load(std::memory_order_acquire) == version;
+parameter_store::mean_is parameter_store::mean(parameter_id parameter,
+                                               std::uint64_t version) const {
+  const auto newest = means_[parameter].load(std::memory_order_acquire);
+  return newest / 4 == version ? static_cast<mean_is>(newest % 4) : mean_is::here;
 }
 
 std::span<const float> parameter_store::current(parameter_id parameter) const {

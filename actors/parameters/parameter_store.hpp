@@ -85,9 +85,15 @@ class parameter_store {
   }
   [[nodiscard]] id_range<parameter_id> parameters() const { return views_.ids(); }
 
-  /// Where a version is the mean gradient of the clock before: whether nobody had one, so that there are no values. Set before publish().
-  void set_nothing(parameter_id parameter, std::uint64_t version, bool nothing);
-  [[nodiscard]] bool is_nothing(parameter_id parameter, std::uint64_t version) const;
+  /// Where a version is the mean gradient of the clock before, of a program: what there is of it.
+  enum class mean_is : std::uint8_t {
+    here,
+    nothing,      ///< nobody had a gradient, so there are no values
+    with_program  ///< in memory of the program, which may have written to it since
+  };
+  /// Of the parameter's newest version; set before that is published.
+  void set_mean(parameter_id parameter, std::uint64_t version, mean_is where);
+  [[nodiscard]] mean_is mean(parameter_id parameter, std::uint64_t version) const;
 
   /// The version that this node's shard has reached with a chunk of its own. Set before any message about that
   /// version, so a peer that speaks of a later one is wrong.
@@ -118,7 +124,7 @@ class parameter_store {
   by_id<parameter_id, std::atomic<bool>> published_;
   by_id<chunk_id, std::atomic<std::uint64_t>> applied_;
   static constexpr std::uint64_t no_version = ~std::uint64_t{0};
-  by_id<parameter_id, std::atomic<std::uint64_t>> nothing_;  // the newest version without values
+  by_id<parameter_id, std::atomic<std::uint64_t>> means_;  // 4 times the version, and mean_is
   std::atomic<std::uint64_t> gathering_{no_version};
   by_id<parameter_id, std::string> names_;
   by_id<parameter_id, bool> updated_;

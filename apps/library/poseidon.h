@@ -185,7 +185,8 @@ POSEIDON_API uint32_t poseidon_workers(const poseidon_run*);
 /* With whom this worker has trained. The members of a run change where it outlives losses: each change is a view, which holds from clock
  * `first_clock` on; the means of that clock and of those after it are over its members. `index`: 0 is the view that training began with.
  * Writes `first_clock`, and up to `room` seats by worker: a seat is the number that a worker has for as long as it takes part, and nobody
- * has had it before. Returns the number of workers of that view; 0: there is none yet. The newest view may be ahead of poseidon_worker,
+ * has had it before. Returns the number of workers of that view; 0: there is none yet. A view of which no clock has been finished may be
+ * replaced by another one, at its index or at one before. The newest view may be ahead of poseidon_worker,
  * which changes when poseidon_collect has brought a whole version. */
 POSEIDON_API int poseidon_view(const poseidon_run*, size_t index, uint64_t* first_clock, uint32_t* seats, size_t room);
 

@@ -17,7 +17,6 @@ FORMATS = ("float32", "float16", "bfloat16")
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
-_MOST_WORKERS = 4096
 
 # The environment's names of the options, without "POSEIDON_".
 OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "wire",
@@ -209,6 +208,7 @@ class Run:
             raise PoseidonError(in_script_words(self._library.error(None).decode()))
         self._memory = _Memory(self._library, self._run)
         self._process = os.getpid()
+        self._seats = (ctypes.c_uint32 * 16)()
         self.last_lines: List[str] = []  # that nobody had taken when this worker left
 
     def __enter__(self) -> "Run":
@@ -260,9 +260,12 @@ class Run:
 
     def view(self, index: int) -> Optional[View]:
         """The `index`-th view of this run, the first one being 0; None: there are not so many yet."""
-        first, seats = ctypes.c_uint64(), (ctypes.c_uint32 * _MOST_WORKERS)()
-        workers = self._library.view(self._run, index, ctypes.byref(first), seats, _MOST_WORKERS)
-        return View(first.value, tuple(seats[:workers])) if workers > 0 else None
+        first = ctypes.c_uint64()
+        workers = self._library.view(self._run, index, ctypes.byref(first), self._seats, len(self._seats))
+        if workers > len(self._seats):
+            self._seats = (ctypes.c_uint32 * workers)()
+            return self.view(index)
+        return View(first.value, tuple(self._seats[:workers])) if workers > 0 else None
 
     def order(self, places: Sequence[int]) -> None:
         """By parameter: its place in the order in which fresh values are needed."""

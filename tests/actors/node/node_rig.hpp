@@ -142,6 +142,29 @@ class node_rig {
     wiring->hosts.clear();  // they refer to nodes, which refer to the wiring
   }
 
+  /// A node of this setup, on the simulated network.
+  one_node& begin(node_setup s, host_port address) {
+    auto& n = *nodes.emplace_back(std::make_unique<one_node>());
+    n.at = to_string(address);
+    n.network = std::make_shared<fake_network>(wiring, std::move(address));
+    s.node.compute = make_cpu_device();
+    s.node.replicas = 1;
+    s.node.readers = 1;
+    s.cluster.network = n.network;
+    s.cluster.progress_limit = progress_limit;
+    s.display = n.display;
+    s.ended = [&n](node_result r) { n.result = std::move(r); };
+    prepare(s);
+    n.view = s.records.view;
+    if (s.cluster.as_witness) {
+      n.voter = sim.add<witness>("witness", std::move(s));
+      sim.tell(n.voter, start_node{});
+    } else {
+      n.it = sim.add<node>("node", std::move(s));
+      sim.tell(n.it, start_node{});
+    }
+    return n;
+  }
   /// Worker 0 of `workers`, told to start, which it has not done yet.
   one_node& first(std::size_t workers) {
     ::caffe::SolverParameter solver;
@@ -307,28 +330,6 @@ class node_rig {
     wiring->lines[draw() % wiring->lines.size()]->stall(static_cast<int>(draw() % 2));
   }
 
-  one_node& begin(node_setup s, host_port address) {
-    auto& n = *nodes.emplace_back(std::make_unique<one_node>());
-    n.at = to_string(address);
-    n.network = std::make_shared<fake_network>(wiring, std::move(address));
-    s.node.compute = make_cpu_device();
-    s.node.replicas = 1;
-    s.node.readers = 1;
-    s.cluster.network = n.network;
-    s.cluster.progress_limit = progress_limit;
-    s.display = n.display;
-    s.ended = [&n](node_result r) { n.result = std::move(r); };
-    prepare(s);
-    n.view = s.records.view;
-    if (s.cluster.as_witness) {
-      n.voter = sim.add<witness>("witness", std::move(s));
-      sim.tell(n.voter, start_node{});
-    } else {
-      n.it = sim.add<node>("node", std::move(s));
-      sim.tell(n.it, start_node{});
-    }
-    return n;
-  }
 };
 
 }  // namespace poseidon::test

@@ -141,14 +141,17 @@ class Joined:
 
     def _see_views(self) -> List[Tuple[View, View]]:
         """Returns the changes since it was called last: the view before, and the one after it."""
-        changes = []
+        before, changes = self._views[-1:], []
+        while self._views and self.run.view(len(self._views) - 1) != self._views[-1]:
+            self._views.pop()  # another one has taken its place
         while True:
             view = self.run.view(len(self._views))
             if view is None or view.first_clock > self.clock:
                 return changes
-            if self._views:
-                changes.append((self._views[-1], view))
+            if before:
+                changes.append((before[0], view))
             self._views.append(view)
+            before = [view]
 
     def _declared(self) -> None:
         """Says what else there is to say before the run begins."""
