@@ -47,11 +47,9 @@ frame_header frame_of(const view_box::message& m) {
                     m);
 }
 
-view_box::message message_of(const frames::view_prepare& f) {
-  return view_box::prepare{f.epoch, f.number};
-}
+namespace {
 
-view_box::message message_of(const frames::view_promise& f) {
+view_box::message promise_of(const frames::view_promise& f) {
   view_box::promise out{f.epoch, f.number, f.promised, std::nullopt, {}};
   if (f.accepted.round > 0) out.accepted = view_box::vote{f.accepted, f.value};
   if (f.whole) out.says.stand.whole = f.version;
@@ -61,12 +59,24 @@ view_box::message message_of(const frames::view_promise& f) {
   return out;
 }
 
-view_box::message message_of(const frames::view_accept& f) {
-  return view_box::accept{f.epoch, f.number, f.value};
-}
+}  // namespace
 
-view_box::message message_of(const frames::view_accepted& f) {
-  return view_box::accepted{f.epoch, f.number, f.promised};
+std::optional<view_box::message> message_of(const frame_header& f) {
+  using message = std::optional<view_box::message>;
+  return std::visit(overloaded{
+                        [](const frames::view_prepare& p) -> message {
+                          return view_box::prepare{p.epoch, p.number};
+                        },
+                        [](const frames::view_promise& p) -> message { return promise_of(p); },
+                        [](const frames::view_accept& a) -> message {
+                          return view_box::accept{a.epoch, a.number, a.value};
+                        },
+                        [](const frames::view_accepted& a) -> message {
+                          return view_box::accepted{a.epoch, a.number, a.promised};
+                        },
+                        [](const auto&) -> message { return std::nullopt; },
+                    },
+                    f);
 }
 
 seat_list seats_of(const std::vector<frames::member>& members) {
@@ -82,8 +92,8 @@ seat_list voters_of(const frames::next_view& view) {
   return out;
 }
 
-view_box box_of(const frames::next_view& view, seat_id self) {
-  return {view.epoch, self, voters_of(view), view, &quorum, seats_of(view.witnesses)};
+view_box box_of(const frames::next_view& view, seat_id self, quorum_rule* decides) {
+  return {view.epoch, self, voters_of(view), view, decides, seats_of(view.witnesses)};
 }
 
 }  // namespace poseidon

@@ -64,11 +64,11 @@ void changing::hold() {
 }
 
 void changing::take_early() {
-  if (const auto clock = core_.change.take_early()) take(*clock);
+  if (const auto clock = core_.change.take_early_drain()) take(*clock);
 }
 
 void changing::take(clock_id clock) {
-  if (!core_.change.agree(clock, core_.phase == run_phase::training)) return;
+  if (!core_.change.drains(clock)) return;
   core_.setup.display->detail("membership: another view begins with iteration " +
                               std::to_string(value(clock)));
   core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {clock, core_.view().epoch});
@@ -76,7 +76,7 @@ void changing::take(clock_id clock) {
 
 std::optional<clock_id> changing::on(const training_paused& m) {
   if (core_.phase != run_phase::training || m.epoch != core_.view().epoch ||
-      !core_.change.paused(m.test_phases, std::chrono::steady_clock::now()))
+      !core_.change.has_drained(m.test_phases, std::chrono::steady_clock::now()))
     return std::nullopt;
   return clock_id{value(m.version)};
 }
@@ -85,9 +85,13 @@ std::optional<clock_id> changing::on(const training_paused& m) {
 
 namespace {
 
-std::vector<caf::actor_addr> addresses_of(const std::vector<port<shut_down>>& actors) {
-  std::vector<caf::actor_addr> out;
-  for (const auto& a : actors) out.push_back(caf::actor_cast<caf::actor_addr>(a.target()));
+view_change::task task_of(const caf::strong_actor_ptr& a) {
+  return a->id();
+}
+
+std::set<view_change::task> tasks_of(const std::vector<port<shut_down>>& actors) {
+  std::set<view_change::task> out;
+  for (const auto& a : actors) out.insert(task_of(a.target()));
   return out;
 }
 
@@ -104,67 +108,40 @@ std::vector<port<shut_down>> changing::passing(bool with_state) const {
   return out;
 }
 
-bool changing::can_follow(const frames::next_view& next) const {
-  const auto& change = core_.change;
-  if (change.knows_next() || change.at() == view_change::step::paused)
-    return next.first_clock == change.clock() ||
-           (change.at() == view_change::step::paused && has_version(next.first_clock));
-  const auto& view = core_.view();
-  const bool comes_again = begins_again(view, next) && view.brought(view.seat);
-  return comes_again || has_version(next.first_clock);
-}
-
-/// Of all parameters, and since this view began.
-bool changing::has_version(clock_id clock) const {
-  const auto whole = core_.run.whole_version();
-  const auto first = value(core_.view().first_clock), wanted = value(clock);
-  return whole && wanted >= first && wanted <= value(*whole) &&
-         value(*whole) - wanted < core_.run.store()->copies();
-}
-
-void changing::freeze() {
-  if (core_.phase != run_phase::training) return;
+void changing::freeze(const view_facts& f) {
+  if (core_.change.is_still() || core_.change.has_frozen()) return;
   const auto ending = passing(false);
-  const auto at = core_.change.at();
-  if (at != view_change::step::none && at != view_change::step::draining) return;
-  auto waits_for = addresses_of(ending);
+  auto waits_for = tasks_of(ending);
   const auto& trainer = core_.run.the_trainer().give_up;
-  if (trainer) waits_for.push_back(caf::actor_cast<caf::actor_addr>(trainer.target()));
-  (void)core_.change.freeze(std::move(waits_for), assembly_.silence(),
-                            std::chrono::steady_clock::now());
+  if (trainer) waits_for.insert(task_of(trainer.target()));
+  core_.change.freeze(std::move(waits_for), assembly_.silence(), std::chrono::steady_clock::now(),
+                      f);
   core_.as_node.tell<give_up_clocks>(trainer, {});
   for (const auto& a : ending) core_.as_node.tell_urgent<shut_down>(a, {});
 }
 
-/// It lasts, and what it has said of the clocks that are given up must not be taken for words of the next view.
-bool changing::gave_up() {
-  const auto& trainer = core_.run.the_trainer().give_up;
-  return left(caf::actor_cast<caf::actor_addr>(trainer.target()));
+/// The trainer lasts, and what it has said of the clocks that are given up must not be taken for words of the next view.
+view_change::task changing::trainer() const {
+  return task_of(core_.run.the_trainer().give_up.target());
 }
 
-bool changing::leave(const frames::next_view& next) {
-  if (core_.change.replace(next)) return begin_anew();
-  if (core_.phase != run_phase::training) return false;
-  const bool has_frozen = core_.change.at() == view_change::step::frozen;
-  const auto was_paused_at = core_.change.clock();
-  const auto keepers = core_.run.graph().parameters().histories();
-  const bool again = begins_again(core_.view(), next) && core_.change.release_former(next);
-  if (!again && !core_.change.release(next, keepers.size())) return false;
-  from_ = core_.view();
-  frozen_ = was_lost_ = has_frozen;
-  goes_back_ = has_frozen || was_paused_at != next.first_clock;
-  core_.phase = run_phase::changing;
-  core_.members.expect_leader(next.members.front());
-  if (again) {
-    end_graph();
-    return false;
+void changing::leave(const frames::next_view& next, const view_facts& f) {
+  if (core_.change.is_to_leave_its_view()) {
+    from_ = core_.view();
+    frozen_ = was_lost_ = core_.change.has_frozen();
+    goes_back_ = core_.change.goes_back_for(next);
+    core_.phase = run_phase::changing;
+    core_.members.expect_leader(next.members.front());
   }
+  core_.change.follows(next, f);
+}
+
+void changing::release() {
   const auto version = core_.setup.run->survive > 0
-                           ? std::optional(version_id{value(next.first_clock)})
+                           ? std::optional(version_id{value(core_.change.clock())})
                            : std::nullopt;
-  for (const auto& keeper : keepers)
+  for (const auto& keeper : core_.run.graph().parameters().histories())
     core_.as_node.tell<release_history>(keeper, {core_.as_node.self(), version});
-  return false;
 }
 
 void changing::begin_with_zeros(const std::vector<std::string>& layers, clock_id clock) {
@@ -183,32 +160,23 @@ void changing::go_back() {
   core_.as_node.tell<poseidon::go_back>(core_.run.checkpoints(), {version});
 }
 
-/// Nothing of the view that is replaced has been sent: values and solver state are where they were.
-bool changing::begin_anew() {
-  if (core_.change.at() != view_change::step::rebuilding) return false;  // it is not built yet
-  if (core_.phase == run_phase::parting) return true;
-  core_.phase = core_.begins() ? run_phase::building : run_phase::changing;
-  end_graph();
-  return false;
-}
-
 void changing::on(const history_released& m) {
-  if (core_.phase == run_phase::changing && core_.change.released(m)) end_graph();
+  if (core_.change.released()) core_.kept.add(m);
 }
 
 /// What streams have queued of a pass that is left is not computed any more.
-void changing::end_graph() {
+void changing::end_graph(view_action::end_graph::cause why) {
+  using cause = view_action::end_graph::cause;
+  if (why == cause::former_state_is_taken) core_.kept.give_again();
+  if (why == cause::view_is_replaced)
+    core_.phase = core_.begins() ? run_phase::building : run_phase::changing;
   const auto computing =
       std::exchange(frozen_, false) ? std::vector<port<shut_down>>() : passing(false);
   auto ending = passing(true);
   for (const auto& a : computing) core_.as_node.tell_urgent<shut_down>(a, {});
   for (const auto& a : ending) core_.as_node.tell<shut_down>(a, {});
   ending.insert(ending.end(), computing.begin(), computing.end());
-  core_.change.leave(addresses_of(ending));
-}
-
-bool changing::left(const caf::actor_addr& actor) {
-  return !core_.has_ended() && core_.change.left(actor);
+  core_.change.ends(tasks_of(ending));
 }
 
 // -- the new one begins ---------------------------------------------------------------------------------
@@ -232,16 +200,17 @@ void changing::rebuild() {
                : was_lost_     ? "all members are linked again"
                                : "nobody has joined";
   if (!zeroed_.empty()) changed_ += ", " + zeroed_;
-  if (!again) core_.change.rebuild(std::make_shared<partition>(core_.run.store()->cut()));
+  if (!again) core_.kept.was_cut(std::make_shared<partition>(core_.run.store()->cut()));
+  core_.change.has_built();
   core_.members.enter(next);
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
     core_.phase = run_phase::parting;
-    (void)core_.run.bring_home(core_.change);
+    (void)core_.run.bring_home(core_.change, core_.kept);
     core_.members.dial_newcomers(core_.here());
     return assembly_.part();
   }
-  core_.run.rebuild(core_.change, next.self());
+  core_.run.rebuild(core_.change, core_.kept, next.self());
   assembly_.rebuild();
 }
 
@@ -249,7 +218,8 @@ void changing::begin() {
   core_.phase = run_phase::training;
   core_.begun = true;
   const bool keeps = core_.setup.run->survive > 0 && !core_.view().before.empty();
-  if (core_.change.under_way()) (void)core_.change.resume(std::chrono::steady_clock::now(), keeps);
+  (void)core_.change.begins(std::chrono::steady_clock::now());
+  core_.kept.view_begins(keeps);
   core_.run.promise(core_.view().members, false);
   if (core_.view().epoch > 0) show();
   take_early();
@@ -258,7 +228,8 @@ void changing::begin() {
 void changing::resume() {
   values_.hand_over();
   const auto why = core_.change.next().why;
-  stopped_ = core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
+  stopped_ = core_.change.begins(std::chrono::steady_clock::now());
+  core_.kept.view_begins(core_.setup.run->survive > 0);
   core_.run.promise(core_.view().members, routes_changed_ || !zeroed_.empty());
   zeroed_.clear();
   show(changed_, why);

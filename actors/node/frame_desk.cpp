@@ -71,13 +71,8 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
       m.header);
 }
 
-/// The newest view that this node knows, begun or not.
-std::uint64_t frame_desk::newest_epoch() const {
-  return std::max(core_.view().epoch, core_.change.next().epoch);
-}
-
 written_in frame_desk::view_of(const control_arrived& m) const {
-  const auto newest = newest_epoch();
+  const auto newest = core_.newest_epoch();
   if (m.epoch == 0 || m.epoch == newest) return written_in::same_view;
   return m.epoch < newest ? written_in::earlier_view : written_in::later_view;
 }
@@ -95,7 +90,7 @@ void frame_desk::leave_out(seat_id seat) {
 /// Where a member is lost, another node than the leader may know the next view first, and be ready for it.
 bool frame_desk::is_ready_for_unknown_view(const control_arrived& m) {
   const auto* const ready = std::get_if<frames::member_ready>(&m.header);
-  return ready != nullptr && ready->epoch > agreement_.epoch();
+  return ready != nullptr && ready->epoch > core_.newest_epoch();
 }
 
 /// What is said to the leader of a view that forms, by a node that knows it. Where members are lost, the others may have agreed on a
@@ -113,7 +108,7 @@ bool frame_desk::is_early(const control_arrived& m) {
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
     return core_.phase == run_phase::gathering;
-  return epoch_of_ballot(m.header) > agreement_.epoch();
+  return epoch_of_ballot(m.header) > core_.newest_epoch();
 }
 
 bool frame_desk::is_too_early(const control_arrived& m) {
@@ -130,7 +125,7 @@ bool frame_desk::is_too_early(const control_arrived& m) {
 /// It is of a view that another one has replaced, or that this node has heard of already. What members may say once in a view is
 /// counted anew as soon as this node follows the others to the next one, so from then on what is of the view before is late.
 bool frame_desk::is_too_late(const control_arrived& m) {
-  const auto newest = newest_epoch();
+  const auto newest = core_.newest_epoch();
   // From a witness that has left meanwhile, too, which is no member any more.
   const auto of_ballot = epoch_of_ballot(m.header);
   if (of_ballot > 0 && of_ballot < newest && core_.members.is_gone(m.seat)) return true;
@@ -138,8 +133,7 @@ bool frame_desk::is_too_late(const control_arrived& m) {
     return ready->epoch < newest;
   if (m.epoch > 0 && m.epoch < newest && is_of_its_senders_view(m.header)) return true;
   const auto* const next = std::get_if<frames::next_view>(&m.header);
-  return next != nullptr && core_.phase != run_phase::gathering &&
-         next->epoch <= agreement_.epoch();
+  return next != nullptr && core_.phase != run_phase::gathering && next->epoch <= newest;
 }
 
 }  // namespace poseidon

@@ -137,13 +137,8 @@ frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
   return next::nothing;
 }
 
-/// Where nobody can be lost, members agree on a view when all of them wait for it, before the same clock.
-frame_desk::next frame_desk::on(const frames::next_view& f, const sender&) {
-  const auto& change = core_.change;
-  const bool waits = change.at() == view_change::step::paused || change.knows_next();
-  if (core_.setup.run->survive > 0 || (waits && f.first_clock == change.clock()))
-    return next::follow;
-  return next::nothing;
+frame_desk::next frame_desk::on(const frames::next_view&, const sender&) {
+  return next::follow;
 }
 
 // -- the last clock --------------------------------------------------------------------------------------

@@ -117,21 +117,21 @@ partition local_run::cut_for(std::size_t workers, const std::vector<std::uint8_t
   return cut;
 }
 
-std::shared_ptr<const partition> local_run::before(const view_change& change) const {
-  if (change.before() || former_.seats.empty()) return change.before();
+std::shared_ptr<const partition> local_run::before(const kept_state& kept) const {
+  if (kept.before() || former_.seats.empty()) return kept.before();
   return std::make_shared<partition>(cut_for(former_.seats.size(), former_.routes));
 }
 
-bool local_run::bring_home(const view_change& change) {
+bool local_run::bring_home(const view_change& change, const kept_state& kept) {
   store()->come_home();
-  if (change.before() == nullptr) return false;  // a newcomer gets them when the view begins
+  if (kept.before() == nullptr) return false;  // a newcomer gets them when the view begins
   store()->go_back(value(change.clock()));
   return true;
 }
 
-void local_run::rebuild(const view_change& change, worker_id self) {
+void local_run::rebuild(const view_change& change, const kept_state& kept, worker_id self) {
   const auto old = store();
-  const bool has_values = bring_home(change);
+  const bool has_values = bring_home(change, kept);
   const auto clock = value(change.clock());
   const auto& next = change.next();
   auto& run = *setup_.run;
@@ -177,7 +177,7 @@ const std::vector<caf::actor>& local_run::spawn(graph_context context) {
 }
 
 void local_run::show_facts(const agreed_view& view, const std::vector<route_decision>& decisions,
-                           const view_change& change) const {
+                           const view_change& change, const kept_state& kept) const {
   auto facts = facts_of(*compiled_, *setup_.run, decisions);
   facts.promise =
       describe_promise(*compiled_, *setup_.run, with_kinds(view.members, setup_.run->kinds)).text;
@@ -187,7 +187,7 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   facts.leader = value(view.leader());
   facts.epoch = view.epoch;
   facts.first_clock = began_at_;
-  if (change.before() != nullptr)
+  if (kept.before() != nullptr)
     keep_reasons(
         setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
         "changed at iteration " + std::to_string(value(change.clock())) + ": " + change.next().why,

@@ -7,24 +7,13 @@
 
 namespace poseidon {
 
-bool is_of_newcomers_alone(const node_core& core, const frames::next_view& next) {
-  const auto& view = core.view();
-  return !view.before.empty() && next.first_clock == view.first_clock &&
-         !begins_again(view, next) && value(next.first_clock) > 0;
-}
-
-bool has_all_state(const node_core& core, const frames::next_view& next) {
-  return !is_of_newcomers_alone(core, next) && layers_without_state(core, next).empty();
-}
-
 std::vector<std::string> layers_without_state(const node_core& core,
                                               const frames::next_view& next) {
   std::vector<std::string> out;
-  const auto& change = core.change;
   const auto view = following(core.view(), next);
   const auto lost = view.former_lost();
   if (lost.empty() || state_arrays_at(*core.setup.run, value(next.first_clock)) == 0) return out;
-  const auto kept = change.kept_cut(begins_again(core.view(), next));
+  const auto kept = core.kept.cut_of(begins_again(core.view(), next));
   const auto& cut = kept ? *kept : core.run.store()->cut();
   const auto& net = core.run.train();
   for (const auto id : cut.chunks.ids()) {

@@ -186,8 +186,8 @@ void witness::on(const control_arrived& m) {
     std::visit(
         overloaded{
             [&](const frames::view& f) { take(f); }, [&](const frames::next_view& f) { take(f); },
-            [&](const frames::view_prepare& f) { vote(m.seat, message_of(f)); },
-            [&](const frames::view_accept& f) { vote(m.seat, message_of(f)); },
+            [&](const frames::view_prepare& f) { vote(m.seat, *message_of(f)); },
+            [&](const frames::view_accept& f) { vote(m.seat, *message_of(f)); },
             [](const auto&) {},  // of those that train
         },
         m.header);
