@@ -105,6 +105,8 @@ class view_change {
   // What ticks lead to: this node's turn has come; who is heard and does not answer is waited for no longer.
   void proposes(const facts& f);
   void waits_no_longer(const facts& f);
+  /// Somebody is heard no more, or is proved to be dead: the promises may suffice now.
+  void looks_at_promises(const facts& f);
 
   // -- questions -----------------------------------------------------------------------------------------
   [[nodiscard]] view_stage at() const { return at_; }
@@ -205,7 +207,6 @@ class view_change {
   void freeze_if_wanted(const facts& f);
   void has_frozen_now(const facts& f);
   void answer_those_that_wait(const facts& f);
-  void look_at_promises(const facts& f);
   void propose_in_turn(const facts& f);
   void take_decision(const facts& f);
   void tell_those_that_leave(const frames::next_view& next, const facts& f);

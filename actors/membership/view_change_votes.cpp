@@ -144,7 +144,7 @@ void view_change::loses(seat_id seat, const std::string& why, fate is, const fac
     p.to_be_asked.insert(seat);
     p.word_until = p.ticks + patience;
   }
-  look_at_promises(f);
+  looks_at_promises(f);
 }
 
 void view_change::answered(seat_id seat) {
@@ -156,12 +156,13 @@ void view_change::dead(seat_id seat, const facts& f) {
   answered(seat);
   if (!has_seat(dead_, seat))
     dead_.insert(std::upper_bound(dead_.begin(), dead_.end(), seat), seat);
-  look_at_promises(f);
+  looks_at_promises(f);
 }
 
-void view_change::look_at_promises(const facts& f) {
+void view_change::looks_at_promises(const facts& f) {
+  auto& p = turn_page(f);
   if (!is_still()) return;
-  send(page_->box.look_again(knowledge(f)));
+  send(p.box.look_again(knowledge(f)));
   take_decision(f);
 }
 
