@@ -118,6 +118,19 @@ agreed_view following(const agreed_view& now, const frames::next_view& next) {
   return out;
 }
 
+seat_list seats_of(const std::vector<frames::member>& members) {
+  seat_list out;
+  for (const auto& m : members) out.push_back(m.seat);
+  return out;
+}
+
+seat_list voters_of(const frames::next_view& view) {
+  auto out = seats_of(view.members);
+  for (const auto& w : view.witnesses) out.push_back(w.seat);
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
 bool is_among(const std::vector<frames::member>& nodes, seat_id seat) {
   return find(nodes, seat) != nodes.end();
 }

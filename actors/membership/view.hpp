@@ -7,6 +7,7 @@
 // gradients are added by. The member with the lowest seat, which has taken part longest, leads: it is worker 0 of every view.
 // A witness has a seat and no worker: it votes on the next view, and is no member.
 #pragma once
+#include "actors/membership/view_rules.hpp"
 #include "messages/frames.hpp"
 #include "messages/wire/codec.hpp"
 
@@ -71,6 +72,10 @@ struct agreed_view {
 /// The view that follows. Where `now` begins again, it comes after the same view as that.
 [[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next);
 
+/// By rising seat, as members of a view are.
+[[nodiscard]] seat_list seats_of(const std::vector<frames::member>& members);
+/// Those that decide what follows this view: its members and its witnesses.
+[[nodiscard]] seat_list voters_of(const frames::next_view& view);
 /// Whether one of these has the seat.
 [[nodiscard]] bool is_among(const std::vector<frames::member>& nodes, seat_id seat);
 /// Those of `of` that are not among `others`.

@@ -19,8 +19,8 @@
 // other (next_members.hpp). What members answer has to hold, so a node that trains freezes first. Where too few hear each other, this side
 // is paused: it stands as it is, and goes on where members are found again, are proved to have ended, or somebody says that they have.
 #pragma once
+#include "actors/membership/ballot_box.hpp"
 #include "actors/membership/view_action.hpp"
-#include "actors/membership/view_ballots.hpp"
 #include "actors/membership/view_stage.hpp"
 
 #include <chrono>
@@ -82,7 +82,8 @@ class view_change {
   // -- who decides on the next view ----------------------------------------------------------------------
   /// All members of the newest view wait for this one, which this node has planned as their leader.
   void plans(frames::next_view next, const facts& f);
-  void hears(seat_id from, const view_box::message& m, const facts& f);
+  /// A frame of a ballot.
+  void hears(seat_id from, const frame_header& frame, const facts& f);
   /// Somebody says that the members have decided this view.
   void is_told(const frames::next_view& next, const facts& f);
   /// What is known of a lost member: nothing; its process is proved to have ended; or it may have gone on without this node, which has
@@ -180,13 +181,13 @@ class view_change {
   /// Why nothing is decided; empty: this side is not paused.
   [[nodiscard]] std::string why_paused(const facts& f) const;
   /// Its ballots on what follows the newest view, for tests; null: it has none yet.
-  [[nodiscard]] const view_box* ballots() const { return page_ ? &page_->box : nullptr; }
+  [[nodiscard]] const ballot_box* ballots() const { return page_ ? &page_->box : nullptr; }
   [[nodiscard]] const seat_list& known_dead() const { return dead_; }
 
  private:
   /// What is known of the view that follows the newest one. It is over as soon as there is a newer one.
   struct page {
-    view_box box;
+    ballot_box box;
     std::optional<frames::next_view> planned{};
     bool disturbed = false;              // a member has been lost, so letters may be, too
     bool nobody_has_all_values = false;  // of those that answered, and the others have ended
@@ -194,16 +195,16 @@ class view_change {
     int turn = 0;                        // this node proposes when so many have passed
     int straggling = 0;  // since there were promises enough, but for members that are heard
     int word_until = 0;  // in ticks
-    std::set<seat_id> to_be_asked{};                               // they may have gone on
-    seat_list missed{};                                            // as the user has been told
-    std::vector<std::pair<seat_id, view_box::message>> waiting{};  // until this node is still
+    std::set<seat_id> to_be_asked{};                          // they may have gone on
+    seat_list missed{};                                       // as the user has been told
+    std::vector<std::pair<seat_id, frame_header>> waiting{};  // until this node is still
   };
   [[nodiscard]] bool is_current(const agreed_view& view) const {
     return page_ && page_->box.epoch() == epoch(view);
   }
   page& turn_page(const facts& f);
   void does(view_action::action a) { to_do_.push_back(std::move(a)); }
-  void send(const view_box::letters& letters);
+  void send(const ballot_box::letters& letters);
   void freeze_if_wanted(const facts& f);
   void has_frozen_now(const facts& f);
   void answer_those_that_wait(const facts& f);
@@ -214,7 +215,7 @@ class view_change {
            std::vector<std::string> layers = {});
   [[nodiscard]] node_stand stand(const facts& f) const;
   [[nodiscard]] seat_list heard(const facts& f) const;
-  [[nodiscard]] view_box::knowledge knowledge(const facts& f);
+  [[nodiscard]] ballot_box::knowledge knowledge(const facts& f);
   [[nodiscard]] membership_facts facts_of(testimonies said, const facts& f) const;
   [[nodiscard]] frames::next_view view_of(const seat_list& stay, version_id first,
                                           const facts& f) const;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <variant>
 
 namespace poseidon {
 
@@ -31,7 +30,7 @@ view_change::page& view_change::turn_page(const facts& f) {
   if (is_current(f.view)) return *page_;
   const auto newest = newest_view(f);
   for (const auto seat : newest.lost) lost_.erase(seat);
-  page_.emplace(page{box_of(newest, f.view.seat, rules_.decides)});
+  page_.emplace(page{ballot_box(newest, f.view.seat, rules_.decides)});
   page_->disturbed = !lost_.empty();
   return *page_;
 }
@@ -46,18 +45,15 @@ void view_change::proposes(const facts& f) {
   take_decision(f);
 }
 
-void view_change::hears(seat_id from, const view_box::message& m, const facts& f) {
+void view_change::hears(seat_id from, const frame_header& frame, const facts& f) {
   auto& p = turn_page(f);
-  const bool asks =
-      std::holds_alternative<view_box::prepare>(m) || std::holds_alternative<view_box::accept>(m);
-  if (asks && !is_still() && !rules_.answers_before_it_is_still) {
-    const bool is_of_now = std::visit([](const auto& x) { return x.epoch; }, m) == p.box.epoch();
-    if (is_of_now && f.survive > 0 && p.waiting.size() < most_waiting)
-      p.waiting.emplace_back(from, m);
+  if (is_question(frame) && !is_still() && !rules_.answers_before_it_is_still) {
+    if (epoch_of_ballot(frame) == p.box.epoch() && f.survive > 0 && p.waiting.size() < most_waiting)
+      p.waiting.emplace_back(from, frame);
     return freeze_if_wanted(f);
   }
-  view_box::letters out;
-  (void)p.box.hear(from, m, knowledge(f), out);
+  ballot_box::letters out;
+  p.box.hear(from, frame, knowledge(f), out);
   send(out);
   take_decision(f);
 }
@@ -66,7 +62,7 @@ void view_change::answer_those_that_wait(const facts& f) {
   auto& p = turn_page(f);
   if (p.waiting.empty()) return;
   p.turn = std::max(p.turn, p.ticks + next_try);  // after those ballots
-  for (const auto& [from, m] : std::exchange(p.waiting, {})) hears(from, m, f);
+  for (const auto& [from, frame] : std::exchange(p.waiting, {})) hears(from, frame, f);
 }
 
 /// The votes are counted here: all members have been told, or are told now.
@@ -96,7 +92,7 @@ seat_list view_change::heard(const facts& f) const {
   return out;
 }
 
-view_box::knowledge view_change::knowledge(const facts& f) {
+ballot_box::knowledge view_change::knowledge(const facts& f) {
   return {{stand(f), heard(f), dead_},
           [this, &f](const testimonies& said) { return next_value(said, f); }};
 }
@@ -261,8 +257,8 @@ std::string view_change::why_paused(const facts& f) const {
   return out;
 }
 
-void view_change::send(const view_box::letters& letters) {
-  for (const auto& l : letters) does(view_action::send{l.to, frame_of(l.what)});
+void view_change::send(const ballot_box::letters& letters) {
+  for (const auto& l : letters) does(view_action::send{l.to, l.frame});
 }
 
 }  // namespace poseidon

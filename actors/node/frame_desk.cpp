@@ -3,29 +3,11 @@
 #include "actors/links/frame_check.hpp"
 #include "actors/node/node.hpp"
 #include "messages/frame_table.hpp"
-#include "messages/overloaded.hpp"
 
 #include <algorithm>
 #include <variant>
 
 namespace poseidon {
-
-namespace {
-
-/// Of the view that a ballot is about; 0: it is no ballot.
-std::uint64_t epoch_of_ballot(const frame_header& h) {
-  return std::visit(
-      []<class F>(const F& f) -> std::uint64_t {
-        if constexpr (one_of<F, frames::view_prepare, frames::view_promise, frames::view_accept,
-                             frames::view_accepted>)
-          return f.epoch;
-        else
-          return 0;
-      },
-      h);
-}
-
-}  // namespace
 
 frame_desk::next frame_desk::hear(const control_arrived& m) {
   const auto& view = core_.view();

@@ -173,7 +173,7 @@ void node::on(const control_arrived& m) {
       case frame_desk::next::resume:
         return begin_as_told(&node::resume);
       case frame_desk::next::vote:
-        return core_.change.hears(m.seat, *message_of(m.header), facts());
+        return core_.change.hears(m.seat, m.header, facts());
       case frame_desk::next::follow:
         core_.change.is_told(std::get<frames::next_view>(m.header), facts());
         return do_actions();

@@ -64,7 +64,7 @@ struct change_rig {
   }
   /// A member's question, which no other one of its ballot precedes.
   void asked_by(std::uint32_t seat, std::uint32_t round = 1) {
-    change.hears(seat_id{seat}, view_box::prepare{2, {round, seat_id{seat}}}, facts());
+    change.hears(seat_id{seat}, frames::view_prepare{2, {round, seat_id{seat}}}, facts());
   }
   /// All that it wants to be done, in words; what it says of a pause only if it is paused.
   std::vector<std::string> actions() {

@@ -25,28 +25,29 @@ std::string text_of(const ballot& b) {
 }
 
 std::string text_of(const frame_header& f) {
-  if (const auto* n = std::get_if<frames::next_view>(&f)) return "chosen: " + text_of(*n);
+  const auto refused = [](const auto& m) {
+    return "refused, " + text_of(m.promised) + " is promised";
+  };
   return std::visit(
       overloaded{
-          [](const view_box::prepare& p) { return "prepare " + text_of(p.number); },
-          [](const view_box::promise& p) {
-            if (p.promised > p.number) return "refused, " + text_of(p.promised) + " is promised";
-            const auto& whole = p.says.stand.whole;
+          [](const frames::next_view& n) { return "chosen: " + text_of(n); },
+          [](const frames::view_prepare& p) { return "prepare " + text_of(p.number); },
+          [&](const frames::view_promise& p) {
+            if (p.promised > p.number) return refused(p);
             return "promise " + text_of(p.number) + ", has " +
-                   (whole ? "version " + std::to_string(value(*whole)) : "no version") +
-                   ", hears " + seats_text(p.says.hears) +
-                   (p.accepted ? ", has accepted " + text_of(p.accepted->value) : "");
+                   (p.whole ? "version " + std::to_string(value(p.version)) : "no version") +
+                   ", hears " + seats_text(p.hears) +
+                   (p.accepted.round > 0 ? ", has accepted " + text_of(p.value) : "");
           },
-          [](const view_box::accept& a) {
+          [](const frames::view_accept& a) {
             return "accept " + text_of(a.number) + ": " + text_of(a.value);
           },
-          [](const view_box::accepted& a) {
-            return (a.promised > a.number ? "refused, " + text_of(a.promised) + " is promised"
-                                          : "accepted " + text_of(a.number));
+          [&](const frames::view_accepted& a) {
+            return a.promised > a.number ? refused(a) : "accepted " + text_of(a.number);
           },
-          [](const view_box::chosen& c) { return "chosen: " + text_of(c.value); },
+          [](const auto&) { return std::string("a frame of no ballot"); },
       },
-      *message_of(f));
+      f);
 }
 
 const char* text_of(obstacle why) {
@@ -262,7 +263,7 @@ class voters final : public stage {
                     text_of(p.what));
     const auto* const next = std::get_if<frames::next_view>(&p.what);
     if (next == nullptr) {
-      m.change.hears(p.from, *message_of(p.what), facts(m));
+      m.change.hears(p.from, p.what, facts(m));
     } else if (!m.view.has_witness(p.to)) {
       m.change.is_told(*next, facts(m));
     } else if (next->epoch > m.change.epoch(m.view)) {

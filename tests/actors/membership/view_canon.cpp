@@ -39,7 +39,7 @@ class key_writer {
 
 }  // namespace
 
-const view_box* node::ballots() const {
+const ballot_box* node::ballots() const {
   const auto* const b = change_ ? change_->ballots() : nullptr;
   return b != nullptr && b->epoch() == epoch_ ? b : nullptr;
 }
@@ -68,9 +68,9 @@ void node::make_key() {
     if (asks)
       for (const auto& [seat, p] : promises) {
         key.add(poseidon::value(seat));
-        key.add(p.says);
-        key.add(p.accepted ? p.accepted->number : ballot{});
-        key.add(p.accepted ? view_of(p.accepted->value) : view{});
+        key.add(testimony_of(p));
+        key.add(p.accepted);
+        key.add(p.accepted.round > 0 ? view_of(p.value) : view{});
       }
     key.add(dead);
     key.add(asks && limit_over ? 1 : 0);

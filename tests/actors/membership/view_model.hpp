@@ -160,7 +160,7 @@ class node {
   [[nodiscard]] const history& past() const { return past_; }
   [[nodiscard]] const chapter& now() const { return past_[epoch_]; }
   /// Null: it knows of no ballot on what follows its view.
-  [[nodiscard]] const view_box* ballots() const;
+  [[nodiscard]] const ballot_box* ballots() const;
   [[nodiscard]] bool drained() const {
     return is_witness() || (change_ && change_->at() == view_stage::drained);
   }

@@ -101,49 +101,36 @@ view node::view_of(const frames::next_view& n) const {
 
 message node::message_of(const frame_header& f) const {
   using kind = message::kind;
-  if (const auto* n = std::get_if<frames::next_view>(&f)) return chosen(view_of(*n));
-  return std::visit(
-      overloaded{
-          [](const view_box::prepare& m) -> message {
-            return {kind::prepare, m.epoch, m.number, {}, {}, {}, {}};
-          },
-          [&](const view_box::promise& m) -> message {
-            message out{kind::promise, m.epoch, m.number, m.promised, {}, {}, m.says};
-            if (m.accepted)
-              out.accepted = m.accepted->number, out.value = view_of(m.accepted->value);
-            if (is_witness() && broken_ == mutation::witness_has_first_version)
-              out.says.stand.whole = version_id{0};
-            return out;
-          },
-          [&](const view_box::accept& m) -> message {
-            return {kind::accept, m.epoch, m.number, {}, {}, view_of(m.value), {}};
-          },
-          [](const view_box::accepted& m) -> message {
-            return {kind::accepted, m.epoch, m.number, m.promised, {}, {}, {}};
-          },
-          [&](const view_box::chosen& m) -> message { return chosen(view_of(m.value)); },
-      },
-      *poseidon::message_of(f));
+  if (const auto* m = std::get_if<frames::next_view>(&f)) return chosen(view_of(*m));
+  if (const auto* m = std::get_if<frames::view_prepare>(&f))
+    return {kind::prepare, m->epoch, m->number, {}, {}, {}, {}};
+  if (const auto* m = std::get_if<frames::view_accept>(&f))
+    return {kind::accept, m->epoch, m->number, {}, {}, view_of(m->value), {}};
+  if (const auto* m = std::get_if<frames::view_accepted>(&f))
+    return {kind::accepted, m->epoch, m->number, m->promised, {}, {}, {}};
+  const auto& m = std::get<frames::view_promise>(f);
+  message out{kind::promise, m.epoch, m.number, m.promised, m.accepted, {}, testimony_of(m)};
+  if (m.accepted.round > 0) out.value = view_of(m.value);
+  if (is_witness() && broken_ == mutation::witness_has_first_version)
+    out.says.stand.whole = version_id{0};
+  return out;
 }
 
 frame_header node::frame_of(const message& m) const {
   switch (m.is) {
     case message::kind::prepare:
       return frames::view_prepare{m.epoch, m.number};
-    case message::kind::promise: {
-      frames::view_promise out;
-      out.epoch = m.epoch;
-      out.number = m.number;
-      out.promised = m.promised;
-      out.accepted = m.accepted;
-      if (m.accepted.round > 0) out.value = told(m.value);
-      out.whole = m.says.stand.whole.has_value();
-      out.version = m.says.stand.whole.value_or(version_id{});
-      out.drained = m.says.stand.drained;
-      out.hears = m.says.hears;
-      out.dead = m.says.dead;
-      return out;
-    }
+    case message::kind::promise:
+      return frames::view_promise{m.epoch,
+                                  m.number,
+                                  m.promised,
+                                  m.accepted,
+                                  m.accepted.round > 0 ? told(m.value) : frames::next_view{},
+                                  m.says.stand.whole.has_value(),
+                                  m.says.stand.whole.value_or(version_id{}),
+                                  m.says.stand.drained,
+                                  m.says.hears,
+                                  m.says.dead};
     case message::kind::accept:
       return frames::view_accept{m.epoch, m.number, told(m.value)};
     case message::kind::accepted:
@@ -269,7 +256,7 @@ void node::hear(const post& p, const senses& s, std::vector<post>& out) {
   act(s, out);
   if (!change_) return;
   if (what.is != message::kind::chosen)
-    change_->hears(p.from, *poseidon::message_of(frame_of(what)), facts(s));
+    change_->hears(p.from, frame_of(what), facts(s));
   else if (!is_witness())
     before_heard_ = what.value.before, change_->is_told(told(what.value), facts(s));
   else if (what.epoch > epoch_)
