@@ -12,6 +12,7 @@
 #include "messages/wire/codec.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -71,6 +72,17 @@ struct agreed_view {
 [[nodiscard]] bool begins_again(const agreed_view& now, const frames::next_view& next);
 /// The view that follows. Where `now` begins again, it comes after the same view as that.
 [[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next);
+
+/// The newest view without those that do not stay. `lost`: of whom this node knows that they are lost, and why; some of them may have
+/// left already, and some may be heard again. `batch`: the samples of one node's net, for the shares of the batch. Where no member of
+/// it lacks a value of iteration 0, it says so.
+[[nodiscard]] frames::next_view view_without_the_lost(const frames::next_view& newest,
+                                                      const seat_list& stay, version_id first,
+                                                      const std::map<seat_id, std::string>& lost,
+                                                      std::uint64_t batch);
+
+/// All of these have the first version whole, and do not just build a view that begins with it: they need no values.
+[[nodiscard]] bool all_have_values(const seat_list& trainers, const testimonies& said);
 
 /// By rising seat, as members of a view are.
 [[nodiscard]] seat_list seats_of(const std::vector<frames::member>& members);

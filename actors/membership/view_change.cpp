@@ -36,13 +36,13 @@ void view_change::enters(clock_id clock, std::uint64_t test_phases, frames::next
   clock_ = clock;
   test_phases_ = test_phases;
   next_ = std::move(next);
-  at_ = view_stage::building;
+  at_ = building;
   has_entered_ = true;
 }
 
 std::chrono::milliseconds view_change::begins(time_point now) {
   const auto since = std::exchange(stands_since_, {});
-  at_ = view_stage::training;
+  at_ = training;
   clock_ = {};
   next_ = {};
   test_phases_ = 0;
@@ -52,20 +52,20 @@ std::chrono::milliseconds view_change::begins(time_point now) {
 }
 
 bool view_change::drains(clock_id clock) {
-  if (at_ != view_stage::training) {
+  if (at_ != training) {
     early_ = clock;
     return false;
   }
   clock_ = clock;
-  at_ = view_stage::draining;
+  at_ = draining;
   return true;
 }
 
 bool view_change::has_drained(std::uint64_t test_phases, time_point now) {
-  if (at_ != view_stage::draining) return false;
+  if (at_ != draining) return false;
   test_phases_ = test_phases;
   stands_since_ = now;
-  at_ = view_stage::drained;
+  at_ = drained;
   return true;
 }
 
@@ -73,37 +73,37 @@ bool view_change::has_drained(std::uint64_t test_phases, time_point now) {
 
 void view_change::freeze(std::set<task> tasks, std::set<seat_id> links, time_point now,
                          const facts& f) {
-  if (at_ != view_stage::training && at_ != view_stage::draining) return;
+  if (at_ != training && at_ != draining) return;
   stands_since_ = now;
   early_.reset();  // agreed on in the view that is given up
   working_ = std::move(tasks);
   speaking_ = std::move(links);
-  at_ = view_stage::freezing;
+  at_ = freezing;
   if (working_.empty() && speaking_.empty()) has_frozen_now(f);
 }
 
 bool view_change::silent(seat_id link, const facts& f) {
-  if (at_ != view_stage::freezing || speaking_.erase(link) == 0) return false;
+  if (at_ != freezing || speaking_.erase(link) == 0) return false;
   if (!speaking_.empty() || !working_.empty()) return false;
   has_frozen_now(f);
   return true;
 }
 
 bool view_change::left(task of, const facts& f) {
-  const bool is_due = at_ == view_stage::ending || at_ == view_stage::freezing;
+  const bool is_due = at_ == ending || at_ == freezing;
   if (!is_due || working_.erase(of) == 0 || !working_.empty() || !speaking_.empty()) return false;
-  if (at_ == view_stage::freezing) {
+  if (at_ == freezing) {
     has_frozen_now(f);
     return true;
   }
-  at_ = view_stage::building;
+  at_ = building;
   does(view_action::build{});
   return false;
 }
 
 /// What it was asked meanwhile it answers now. Where the members have decided already, that is the answer to all of it.
 void view_change::has_frozen_now(const facts& f) {
-  at_ = view_stage::frozen;
+  at_ = frozen;
   if (const auto next = std::exchange(later_, std::nullopt)) return is_told(*next, f);
   answer_those_that_wait(f);
 }
@@ -119,9 +119,8 @@ bool view_change::has_version(clock_id clock, const facts& f) const {
 
 /// It has the parameters that the view begins with. Others may say anything.
 bool view_change::can_follow(const frames::next_view& next, const facts& f) const {
-  if (knows_next() || at_ == view_stage::drained)
-    return next.first_clock == clock_ ||
-           (at_ == view_stage::drained && has_version(next.first_clock, f));
+  if (knows_next() || at_ == drained)
+    return next.first_clock == clock_ || (at_ == drained && has_version(next.first_clock, f));
   const bool comes_again = begins_again(f.view, next) && f.view.brought(f.view.seat);
   return comes_again || has_version(next.first_clock, f);
 }
@@ -131,12 +130,12 @@ void view_change::is_told(const frames::next_view& next, const facts& f) {
   const auto newest = epoch(f.view);
   const bool is_over =
       next.epoch < newest || (next.epoch == newest && !rules_.follows_what_it_has_followed);
-  const bool waits = at_ == view_stage::drained || knows_next();
+  const bool waits = at_ == drained || knows_next();
   if (is_over || (f.survive == 0 && !(waits && next.first_clock == clock_))) return;
   const auto seat = f.view.seat;
   // It has come with a view that is replaced, and has nothing to hand over; or it has missed a view, which said that it is lost.
   const bool gives_nothing = begins_again(f.view, next) && !f.view.had(seat);
-  const bool missed_one = next.epoch > newest + 1 && at_ != view_stage::drained;
+  const bool missed_one = next.epoch > newest + 1 && at_ != drained;
   const bool goes = !is_among(next.members, seat) && !f.leaves;
   if (has_seat(next.lost, seat) || (goes && (gives_nothing || missed_one)))
     return end(cause::left_out, next);
@@ -149,8 +148,7 @@ void view_change::is_told(const frames::next_view& next, const facts& f) {
   auto gone = layers_gone(f, next);
   if (!gone.empty() && !f.zeroes_lost_state)
     return end(cause::state_is_gone, next, std::move(gone));
-  const bool unplanned =
-      at_ == view_stage::frozen || next.lost != f.view.lost || !is_as_planned(next, f);
+  const bool unplanned = at_ == frozen || next.lost != f.view.lost || !is_as_planned(next, f);
   does(view_action::follow{next, unplanned, std::move(gone)});
 }
 
@@ -159,7 +157,7 @@ void view_change::follows(frames::next_view next, const facts& f) {
   if (knows_next()) {  // nothing of that view has been sent: values and solver state are where they were
     early_.reset();  // agreed on in the view that never begins
     next_ = std::move(next);
-    if (at_ != view_stage::building) return;  // it is not built yet
+    if (at_ != building) return;  // it is not built yet
     return f.view.self() == no_worker ? does(view_action::build{})
                                       : does(view_action::end_graph{why::view_is_replaced});
   }
@@ -169,27 +167,27 @@ void view_change::follows(frames::next_view next, const facts& f) {
   next_ = std::move(next);
   if (again) {
     has_entered_ = f.former == facts::former_state::arrived;  // it comes once more
-    at_ = view_stage::ending;
+    at_ = ending;
     return does(view_action::end_graph{why::former_state_is_taken});
   }
   states_missing_ = f.keepers;
-  at_ = states_missing_ > 0 ? view_stage::releasing : view_stage::ending;
+  at_ = states_missing_ > 0 ? releasing : ending;
   states_missing_ > 0 ? does(view_action::release{}) : does(view_action::end_graph{});
 }
 
 bool view_change::released() {
-  if (at_ != view_stage::releasing) return false;
+  if (at_ != releasing) return false;
   if (--states_missing_ > 0) return true;
-  at_ = view_stage::ending;
+  at_ = ending;
   does(view_action::end_graph{});
   return true;
 }
 
 void view_change::ends(std::set<task> tasks) {
-  at_ = view_stage::ending;
+  at_ = ending;
   working_ = std::move(tasks);
   if (!working_.empty()) return;
-  at_ = view_stage::building;
+  at_ = building;
   does(view_action::build{});
 }
 
@@ -217,8 +215,8 @@ node_stand view_change::stand(const facts& f) const {
   const auto& view = f.view;
   if (is_among(knows_next() ? next_.witnesses : view.witnesses, view.seat))
     return {std::nullopt, true};
-  if (at_ == view_stage::forming) return {};
-  if (at_ != view_stage::drained && !knows_next())
+  if (at_ == forming) return {};
+  if (at_ != drained && !knows_next())
     return {f.whole_version ? f.whole_version() : std::nullopt, false};
   const bool all_have_values = knows_next() && next_.all_have_values;
   const bool has_values = !view.brought(view.seat) || view.first_clock != clock_ || all_have_values;

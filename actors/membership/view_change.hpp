@@ -43,6 +43,7 @@ class view_change {
  public:
   using time_point = std::chrono::steady_clock::time_point;
   using facts = view_facts;
+  using enum view_stage;
   /// What computes, by a number that its owner gives it.
   using task = std::uint64_t;
   /// The time between two ticks.
@@ -111,35 +112,28 @@ class view_change {
 
   // -- questions -----------------------------------------------------------------------------------------
   [[nodiscard]] view_stage at() const { return at_; }
-  [[nodiscard]] bool is_changing() const {
-    return at_ != view_stage::forming && at_ != view_stage::training;
-  }
+  [[nodiscard]] bool is_changing() const { return at_ != forming && at_ != training; }
   /// What this node says of itself stays true until there is another view.
   [[nodiscard]] bool is_still() const {
-    return at_ != view_stage::training && at_ != view_stage::draining &&
-           at_ != view_stage::freezing;
+    return at_ != training && at_ != draining && at_ != freezing;
   }
   /// Or is about to.
-  [[nodiscard]] bool has_frozen() const {
-    return at_ == view_stage::freezing || at_ == view_stage::frozen;
-  }
+  [[nodiscard]] bool has_frozen() const { return at_ == freezing || at_ == frozen; }
   /// There is to be another view, and which one is not known here.
   [[nodiscard]] bool awaits_next() const {
-    return at_ == view_stage::draining || at_ == view_stage::drained || has_frozen();
+    return at_ == draining || at_ == drained || has_frozen();
   }
   /// The next view is known here, and has not begun.
   [[nodiscard]] bool knows_next() const {
-    return at_ == view_stage::releasing || at_ == view_stage::ending || at_ == view_stage::building;
+    return at_ == releasing || at_ == ending || at_ == building;
   }
   /// The graph of the view before, or of one that is replaced, has not ended yet.
-  [[nodiscard]] bool ends_a_graph() const { return at_ == view_stage::ending; }
+  [[nodiscard]] bool ends_a_graph() const { return at_ == ending; }
   /// follows() leads it away from the view that it has trained in.
-  [[nodiscard]] bool is_to_leave_its_view() const {
-    return at_ == view_stage::drained || at_ == view_stage::frozen;
-  }
+  [[nodiscard]] bool is_to_leave_its_view() const { return at_ == drained || at_ == frozen; }
   /// ... to a version before the one that it stands at, or it cannot know.
   [[nodiscard]] bool goes_back_for(const frames::next_view& next) const {
-    return at_ == view_stage::frozen || clock_ != next.first_clock;
+    return at_ == frozen || clock_ != next.first_clock;
   }
   /// It has entered the next view, or one that that one replaces.
   [[nodiscard]] bool has_entered() const { return has_entered_; }
@@ -154,6 +148,10 @@ class view_change {
   }
   /// Whether the next view has this member, where it is known.
   [[nodiscard]] bool brings(seat_id seat) const { return is_among(next_.members, seat); }
+  /// The next view is known, and has it no more: it is lost.
+  [[nodiscard]] bool leaves_behind(seat_id seat) const {
+    return knows_next() && has_seat(next_.lost, seat);
+  }
   /// The newest view that this node knows, begun or not.
   [[nodiscard]] std::uint64_t epoch(const agreed_view& view) const {
     return knows_next() ? next_.epoch : view.epoch;
@@ -162,7 +160,7 @@ class view_change {
   [[nodiscard]] frames::next_view newest_view(const facts& f) const;
   /// The newest view says so.
   [[nodiscard]] bool knows_as_lost(seat_id seat, const agreed_view& view) const {
-    return has_seat(knows_next() ? next_.lost : view.lost, seat);
+    return knows_next() ? leaves_behind(seat) : has_seat(view.lost, seat);
   }
   /// It is a newcomer of a view that has not begun: another view without it can replace that one.
   [[nodiscard]] bool is_to_come(seat_id seat, const agreed_view& view) const;
@@ -228,7 +226,7 @@ class view_change {
   [[nodiscard]] bool is_stuck(const facts& f) const;
 
   view_change_rules rules_;
-  view_stage at_ = view_stage::forming;
+  view_stage at_ = forming;
   clock_id clock_{};
   frames::next_view next_;
   std::optional<clock_id> early_;

@@ -1,5 +1,4 @@
 // A node's part in deciding which view follows the newest one: losses, ballots, and whose turn it is.
-#include "actors/membership/next_view.hpp"
 #include "actors/membership/view_change.hpp"
 #include "models/words.hpp"
 
@@ -181,7 +180,7 @@ bool view_change::go_on_without_them(const facts& f) {
 
 void view_change::freeze_if_wanted(const facts& f) {
   const auto& p = turn_page(f);  // what has been lost in an older view is over
-  const bool trains = at_ == view_stage::training || at_ == view_stage::draining;
+  const bool trains = at_ == training || at_ == draining;
   if (trains && (!lost_.empty() || !p.waiting.empty())) does(view_action::freeze{});
 }
 

@@ -1,5 +1,6 @@
 // actors/membership/view_stage.hpp - where a node stands between two views, in the words of log lines, the page and `status`.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -17,28 +18,11 @@ enum class view_stage : std::uint8_t {
   building    ///< the graph of the next view stands, or is built; that view has not begun
 };
 
+inline constexpr std::string_view names_of_stages[] = {"forming",   "training", "draining",
+                                                       "drained",   "freezing", "frozen",
+                                                       "releasing", "ending",   "building"};
 [[nodiscard]] constexpr std::string_view to_string(view_stage at) {
-  switch (at) {
-    case view_stage::forming:
-      return "forming";
-    case view_stage::training:
-      return "training";
-    case view_stage::draining:
-      return "draining";
-    case view_stage::drained:
-      return "drained";
-    case view_stage::freezing:
-      return "freezing";
-    case view_stage::frozen:
-      return "frozen";
-    case view_stage::releasing:
-      return "releasing";
-    case view_stage::ending:
-      return "ending";
-    case view_stage::building:
-      return "building";
-  }
-  return "";
+  return names_of_stages[static_cast<std::size_t>(at)];
 }
 
 }  // namespace poseidon

@@ -85,13 +85,9 @@ std::optional<clock_id> changing::on(const training_paused& m) {
 
 namespace {
 
-view_change::task task_of(const caf::strong_actor_ptr& a) {
-  return a->id();
-}
-
 std::set<view_change::task> tasks_of(const std::vector<port<shut_down>>& actors) {
   std::set<view_change::task> out;
-  for (const auto& a : actors) out.insert(task_of(a.target()));
+  for (const auto& a : actors) out.insert(a.target()->id());
   return out;
 }
 
@@ -112,17 +108,17 @@ void changing::freeze(const view_facts& f) {
   if (core_.change.is_still() || core_.change.has_frozen()) return;
   const auto ending = passing(false);
   auto waits_for = tasks_of(ending);
-  const auto& trainer = core_.run.the_trainer().give_up;
-  if (trainer) waits_for.insert(task_of(trainer.target()));
+  const auto& solver = core_.run.the_trainer().give_up;
+  if (solver) waits_for.insert(trainer());
   core_.change.freeze(std::move(waits_for), assembly_.silence(), std::chrono::steady_clock::now(),
                       f);
-  core_.as_node.tell<give_up_clocks>(trainer, {});
+  core_.as_node.tell<give_up_clocks>(solver, {});
   for (const auto& a : ending) core_.as_node.tell_urgent<shut_down>(a, {});
 }
 
 /// The trainer lasts, and what it has said of the clocks that are given up must not be taken for words of the next view.
 view_change::task changing::trainer() const {
-  return task_of(core_.run.the_trainer().give_up.target());
+  return core_.run.the_trainer().give_up.target()->id();
 }
 
 void changing::leave(const frames::next_view& next, const view_facts& f) {

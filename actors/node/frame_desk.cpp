@@ -31,16 +31,16 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   const bool hands_over = leader != view.leader() || core_.phase == run_phase::parting;
   if (why && (hands_over || is_of_another_view(m.header, writer, here))) return next::nothing;
   if (why && !is_member && epoch_of_ballot(m.header) != 0) {
-    leave_out(m.seat);
+    // It has come with a view of which only the leader before knew, and the members have agreed on another one: it may come again.
+    core_.close_link_to(m.seat,
+                        {"the other nodes have agreed on a view without " + view.name_of(m.seat),
+                         frames::goodbye::cause::left_out});
     return next::nothing;
   }
   if (!why) why = turns_.refusal_of(m.header, m.seat);
   if (why) {
     // The link's end is the run's: the peer hears why, and so does the user.
-    const auto& links = core_.members.links();
-    if (const auto link = links.find(m.seat); link != links.end())
-      core_.as_node.tell<close_link>(link->second,
-                                     {view.name_of(m.seat) + " sent a bad frame: " + *why});
+    core_.close_link_to(m.seat, {view.name_of(m.seat) + " sent a bad frame: " + *why});
     return next::nothing;
   }
   return std::visit(
@@ -59,29 +59,15 @@ written_in frame_desk::view_of(const control_arrived& m) const {
   return m.epoch < newest ? written_in::earlier_view : written_in::later_view;
 }
 
-/// It has come with a view of which only the leader before knew, and the members have agreed on another one: it may come again.
-void frame_desk::leave_out(seat_id seat) {
-  const auto& links = core_.members.links();
-  const auto link = links.find(seat);
-  if (link == links.end()) return;
-  core_.as_node.tell<close_link>(
-      link->second, {"the other nodes have agreed on a view without " + core_.view().name_of(seat),
-                     frames::goodbye::cause::left_out});
-}
-
-/// Where a member is lost, another node than the leader may know the next view first, and be ready for it.
-bool frame_desk::is_ready_for_unknown_view(const control_arrived& m) {
-  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
-  return ready != nullptr && ready->epoch > core_.newest_epoch();
-}
-
 /// What is said to the leader of a view that forms, by a node that knows it. Where members are lost, the others may have agreed on a
 /// view that this node leads before it has noticed anything.
 bool frame_desk::is_for_leader_to_be(const control_arrived& m) {
   if (core_.setup.run && core_.setup.run->survive > 0 && !core_.view().leads() &&
       std::holds_alternative<frames::suspect>(m.header))
     return core_.phase == run_phase::training;
-  return is_ready_for_unknown_view(m);
+  // Another node than the leader may know the next view first, and be ready for it.
+  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
+  return ready != nullptr && ready->epoch > core_.newest_epoch();
 }
 
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.

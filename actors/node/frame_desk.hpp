@@ -47,13 +47,12 @@ class frame_desk {
     seat_id seat{};
     worker_id worker{};  ///< in this node's view
   };
-  void leave_out(seat_id seat);
   [[nodiscard]] written_in view_of(const control_arrived& m) const;
-  [[nodiscard]] bool is_ready_for_unknown_view(const control_arrived& m);
   [[nodiscard]] bool is_for_leader_to_be(const control_arrived& m);
   [[nodiscard]] bool is_early(const control_arrived& m);
   [[nodiscard]] bool is_too_early(const control_arrived& m);
   [[nodiscard]] bool is_too_late(const control_arrived& m);
+  next to_trainer(frame_header f, const sender& from);
   // One per frame that reaches a node (messages/frame_table.hpp): a missing one does not compile.
   next on(const frames::view& f, const sender& from);
   next on(const frames::gathering& f, const sender& from);
@@ -64,8 +63,8 @@ class frame_desk {
   next on(const frames::leave_wanted& f, const sender& from);
   next on(const frames::suspect& f, const sender& from);
   next on(const frames::worker_done& f, const sender& from);
-  next on(const frames::worker_left& f, const sender& from);
-  next on(const frames::factor_offer& f, const sender& from);
+  next on(const frames::worker_left& f, const sender& from) { return to_trainer(f, from); }
+  next on(const frames::factor_offer& f, const sender& from) { return to_trainer(f, from); }
   next on(const frames::probe& f, const sender& from);
   next on(const frames::probe_heard& f, const sender& from);
   next on(const frames::watch& f, const sender& from);
@@ -76,7 +75,7 @@ class frame_desk {
   next on(const frames::hold_training& f, const sender& from);
   next on(const frames::worker_paused& f, const sender& from);
   next on(const frames::drain& f, const sender& from);
-  next on(const frames::next_view& f, const sender& from);
+  next on(const frames::next_view&, const sender&) { return next::follow; }
   next on(const frames::view_prepare&, const sender&) { return next::vote; }
   next on(const frames::view_promise&, const sender&) { return next::vote; }
   next on(const frames::view_accept&, const sender&) { return next::vote; }

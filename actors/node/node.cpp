@@ -78,8 +78,7 @@ void node::on(const link_accepted& m) {
                                             : leads->joined(core_.members.newest());
     case member::admission::linked:
       // It has missed that the others go on without it, and this node has not entered that view yet.
-      if (core_.change.knows_next() && has_seat(core_.change.next().lost, peer.seat))
-        return leave_to_themselves(core_.change.next());
+      if (core_.change.leaves_behind(peer.seat)) return leave_to_themselves(core_.change.next());
       member_found(peer.seat);
       return guarded([this] {
         if (assembly_.bind_if_complete()) stands();

@@ -148,14 +148,14 @@ class node : public actor<node> {
   void act_on(const plan::propose_view& a);
   void act_on(const plan::collect_leavers& a);
   void act_on(const plan::end_run&);
-  void act_on(const plan::all_are_done&);
+  void act_on(const plan::all_are_done&) { close(); }
   // What the next view asks for (actors/membership/view_change.hpp).
-  void act_on(const view_action::send& a);
-  void act_on(const view_action::freeze&);
+  void act_on(const view_action::send& a) { core_.members.send(a.to, {a.frame, {}, 0}); }
+  void act_on(const view_action::freeze&) { changing_.freeze(facts()); }
   void act_on(const view_action::tell_newcomers& a);
   void act_on(const view_action::follow& a);
-  void act_on(const view_action::release&);
-  void act_on(const view_action::end_graph& a);
+  void act_on(const view_action::release&) { changing_.release(); }
+  void act_on(const view_action::end_graph& a) { changing_.end_graph(a.of); }
   void act_on(const view_action::build&);
   void act_on(const view_action::show_pause& a);
   void act_on(const view_action::end_run& a);

@@ -1,8 +1,10 @@
 // What a node tells its view_change, and does as that asks (actors/membership/view_change.hpp).
 #include "actors/node/node.hpp"
-#include "actors/node/state_left.hpp"
+#include "actors/parameters/handover.hpp"
+#include "models/plan/keepers.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -22,6 +24,28 @@ std::string without_the_first_values(const agreed_view& view, clock_id clock) {
   return "all nodes that had trained before " + iteration(clock) +
          " are lost or have left, and those that joined with it cannot go on alone, because they "
          "may lack values of it";
+}
+
+/// The layers whose solver state is gone, or a part of it, in the net's order, each once: of a chunk, its owner is lost, and all that keep
+/// a copy.
+std::vector<std::string> layers_without_state(const node_core& core,
+                                              const frames::next_view& next) {
+  std::vector<std::string> out;
+  const auto view = following(core.view(), next);
+  const auto lost = view.former_lost();
+  if (lost.empty() || state_arrays_at(*core.setup.run, value(next.first_clock)) == 0) return out;
+  const auto kept = core.kept.cut_of(begins_again(core.view(), next));
+  const auto& cut = kept ? *kept : core.run.store()->cut();
+  const auto& net = core.run.train();
+  for (const auto id : cut.chunks.ids()) {
+    const auto& c = cut.chunks[id];
+    if (c.owner == every_worker || !has_solver_state(net.parameters[value(c.parameter)]) ||
+        giver_of(cut, id, lost) != no_worker)
+      continue;
+    const auto& layer = net.layers[net.parameters[value(c.parameter)].layer].name;
+    if (std::find(out.begin(), out.end(), layer) == out.end()) out.push_back(layer);
+  }
+  return out;
 }
 
 }  // namespace
@@ -54,14 +78,6 @@ void node::do_actions() {
     if (!action) return;
     guarded([&] { std::visit([this](const auto& a) { act_on(a); }, *action); });
   }
-}
-
-void node::act_on(const view_action::send& a) {
-  core_.members.send(a.to, send_frame{a.frame, {}, 0});
-}
-
-void node::act_on(const view_action::freeze&) {
-  changing_.freeze(facts());
 }
 
 void node::act_on(const view_action::show_pause& a) {

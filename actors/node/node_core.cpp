@@ -68,6 +68,11 @@ member_setup node_core::membership() {
   return m;
 }
 
+void node_core::close_link_to(seat_id peer, close_link says) const {
+  const auto link = members.links().find(peer);
+  if (link != members.links().end()) as_node.tell<close_link>(link->second, std::move(says));
+}
+
 member_context node_core::here() const {
   return {as_node.system(), *setup.edges, as_node.self(), as_node.self()};
 }

@@ -62,6 +62,8 @@ struct node_core {
   [[nodiscard]] bool has_ended() const {
     return phase == run_phase::failing || phase == run_phase::ended;
   }
+  /// Where there is a link to that node: its last words.
+  void close_link_to(seat_id peer, close_link says) const;
   /// The actors of the node as the network needs them.
   [[nodiscard]] member_context here() const;
 

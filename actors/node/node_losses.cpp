@@ -137,9 +137,7 @@ void node::left_out(const std::string& why) {
 }
 
 void node::link_is_silent(seat_id peer) {
-  if (core_.has_ended() || !core_.change.silent(peer, facts())) return;
-  do_actions();
-  agree();
+  if (!core_.has_ended() && core_.change.silent(peer, facts())) agree();
 }
 
 /// Something has failed that the others need not share: a disk, a device. They go on.
@@ -160,9 +158,7 @@ void node::member_failed(seat_id seat, const std::string& why) {
                     " iterations, and the next one would probably fail as they did. " +
                     before->second + "; " + lost.why,
                 3);
-  const auto& links = core_.members.links();
-  if (const auto link = links.find(seat); link != links.end())  // it may say so, and stay
-    tell<close_link>(link->second, {lost.why});
+  core_.close_link_to(seat, {lost.why});  // it may say so, and stay
   member_lost(lost);
 }
 

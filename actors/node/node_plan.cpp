@@ -88,8 +88,4 @@ void node::act_on(const plan::end_run&) {
   tell<stop_soon>(core_.run.the_trainer().stop, {"all nodes leave"});
 }
 
-void node::act_on(const plan::all_are_done&) {
-  close();
-}
-
 }  // namespace poseidon

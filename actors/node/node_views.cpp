@@ -32,9 +32,8 @@ void node::on(const clocks_given_up&) {
 /// Something that computes has ended, or has given its work up.
 void node::has_left(view_change::task task) {
   if (core_.has_ended()) return;
-  const bool has_frozen = core_.change.left(task, facts());
+  if (core_.change.left(task, facts())) agree();
   do_actions();
-  if (has_frozen) agree();
 }
 
 /// One view after the other: what follows a view is proposed when that view has been decided.
@@ -74,40 +73,28 @@ void node::act_on(const view_action::follow& a) {
   propose();
 }
 
-void node::act_on(const view_action::release&) {
-  changing_.release();
-}
-
-void node::act_on(const view_action::end_graph& a) {
-  changing_.end_graph(a.of);
-}
-
 /// A node that has been cut off, and may still be there, hears the view that the others go on with.
 void node::leave_to_themselves(const frames::next_view& next) {
   for (const auto seat : next.lost) {
-    const auto& links = core_.members.links();
-    const auto link = links.find(seat);
-    if (link == links.end()) continue;
+    if (!core_.members.links().contains(seat)) continue;
     core_.members.send(seat, send_frame{next, {}, 0});
-    tell<close_link>(link->second, {"the other nodes go on without it: " + next.why,
-                                    frames::goodbye::cause::left_out});
+    core_.close_link_to(
+        seat, {"the other nodes go on without it: " + next.why, frames::goodbye::cause::left_out});
     core_.members.lost(seat, next.why);
   }
 }
 
 void node::act_on(const view_action::build&) {
-  guarded([this] {
-    const auto leader = view().leader();
-    changing_.rebuild();
-    leader_changed_ = leader_changed_ || leader != view().leader();
-    route_file_.write();
-    if (core_.phase == run_phase::parting) (void)leader_.ready();
-    report_missing();
-    if (core_.phase == run_phase::parting && core_.members.links().empty())
-      return fail("all other nodes are lost, and this one was leaving", 3);
-    find_witnesses();
-    if (assembly_.bind_if_complete()) stands();
-  });
+  const auto leader = view().leader();
+  changing_.rebuild();
+  leader_changed_ = leader_changed_ || leader != view().leader();
+  route_file_.write();
+  if (core_.phase == run_phase::parting) (void)leader_.ready();
+  report_missing();
+  if (core_.phase == run_phase::parting && core_.members.links().empty())
+    return fail("all other nodes are lost, and this one was leaving", 3);
+  find_witnesses();
+  if (assembly_.bind_if_complete()) stands();
 }
 
 /// A witness that has come while this node did may know nothing of it, or may have lost its link since it was ready.

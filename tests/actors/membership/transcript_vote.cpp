@@ -2,6 +2,7 @@
 #include "actors/membership/view_change.hpp"
 #include "messages/overloaded.hpp"
 #include "tests/actors/membership/transcript_stages.hpp"
+#include "tests/actors/membership/transcript_text.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -15,65 +16,6 @@
 namespace poseidon::transcript {
 
 namespace {
-
-std::string text_of(const frames::next_view& n) {
-  return "view " + std::to_string(n.epoch) + " of " + seats_text(voters_of(n)) + " from version " +
-         std::to_string(value(n.first_clock));
-}
-std::string text_of(const ballot& b) {
-  return std::to_string(b.round) + "." + std::to_string(value(b.seat));
-}
-
-std::string text_of(const frame_header& f) {
-  const auto refused = [](const auto& m) {
-    return "refused, " + text_of(m.promised) + " is promised";
-  };
-  return std::visit(
-      overloaded{
-          [](const frames::next_view& n) { return "chosen: " + text_of(n); },
-          [](const frames::view_prepare& p) { return "prepare " + text_of(p.number); },
-          [&](const frames::view_promise& p) {
-            if (p.promised > p.number) return refused(p);
-            return "promise " + text_of(p.number) + ", has " +
-                   (p.whole ? "version " + std::to_string(value(p.version)) : "no version") +
-                   ", hears " + seats_text(p.hears) +
-                   (p.accepted.round > 0 ? ", has accepted " + text_of(p.value) : "");
-          },
-          [](const frames::view_accept& a) {
-            return "accept " + text_of(a.number) + ": " + text_of(a.value);
-          },
-          [&](const frames::view_accepted& a) {
-            return a.promised > a.number ? refused(a) : "accepted " + text_of(a.number);
-          },
-          [](const auto&) { return std::string("a frame of no ballot"); },
-      },
-      f);
-}
-
-const char* text_of(obstacle why) {
-  for (const auto& r : membership_rules())
-    if (r.why == why) return r.says.data();
-  return "";
-}
-
-const char* text_of(view_action::end_run::cause of) {
-  using cause = view_action::end_run::cause;
-  switch (of) {
-    case cause::left_out:
-      return "the others go on without it";
-    case cause::newcomers_alone:
-      return "nobody is left that had all of what the view begins with";
-    case cause::version_is_gone:
-      return "it has not got that version";
-    case cause::state_is_gone:
-      return "solver state is gone";
-    case cause::values_never_came:
-      return "nobody can give it the values that it needs";
-    case cause::told_to_end:
-      return "its user wants it to";
-  }
-  return "";
-}
 
 seat_list seats_in(const std::vector<std::uint64_t>& numbers) {
   seat_list out;
@@ -139,7 +81,7 @@ class voters final : public stage {
     view_change_rules rules;
     rules.next = [this](const membership_facts& f) {
       const auto next = next_members(f);
-      if (!next.is_decided()) said_.push_back("no view yet. " + std::string(text_of(next.why)));
+      if (!next.is_decided()) said_.push_back("no view yet. " + std::string(words_of(next.why)));
       return next;
     };
     for (const auto s : e.seats) {
@@ -260,14 +202,14 @@ class voters final : public stage {
     auto& m = all_.at(p.to);
     if (dead_.contains(p.to) || deaf_.contains({p.to, p.from}) || m.has_ended) return;
     said_.push_back(std::to_string(value(p.from)) + " to " + std::to_string(value(p.to)) + ": " +
-                    text_of(p.what));
+                    words_of(p.what));
     const auto* const next = std::get_if<frames::next_view>(&p.what);
     if (next == nullptr) {
       m.change.hears(p.from, p.what, facts(m));
     } else if (!m.view.has_witness(p.to)) {
       m.change.is_told(*next, facts(m));
     } else if (next->epoch > m.change.epoch(m.view)) {
-      say(p.to, "knows " + text_of(*next));
+      say(p.to, "knows " + words_of(*next));
       m.change.enters(next->first_clock, 0, *next);
     }
     act(m);
@@ -284,13 +226,13 @@ class voters final : public stage {
                      [&](const view_action::freeze&) { freeze(m); },
                      [&](const view_action::follow& a) {
                        say(self,
-                           "knows " + text_of(a.next) + (a.zeroed.empty() ? "" : ", with zeros"));
+                           "knows " + words_of(a.next) + (a.zeroed.empty() ? "" : ", with zeros"));
                        m.change.follows(a.next, facts(m));
                      },
                      [&](const view_action::end_graph&) { m.change.ends({}); },
                      [&](const view_action::end_run& a) {
-                       if (a.next.epoch > 0) say(self, "knows " + text_of(a.next));
-                       say(self, std::string("ends: ") + text_of(a.of));
+                       if (a.next.epoch > 0) say(self, "knows " + words_of(a.next));
+                       say(self, std::string("ends: ") + words_of(a.of));
                        m.has_ended = true;
                      },
                      [&](const view_action::show_pause& a) {
