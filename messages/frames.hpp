@@ -336,6 +336,9 @@ struct next_view {
   /// It begins with iteration 0 like the view before it, and all members have got all values already.
   bool all_have_values = false;
   std::vector<member> witnesses = {};  ///< as in view
+  /// Members that have not the version of `first_clock` whole, by rising seat: those that have it give it to them. Of programs alone, of
+  /// which one may have made its step with it already.
+  std::vector<seat_id> lacking = {};
 };
 
 /// An attempt to decide the next view. Higher ballots overrule lower ones; two proposers never have the same one.

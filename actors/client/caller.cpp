@@ -18,8 +18,8 @@ caller::caller(actor_context context, caller_setup setup)
     : actor(context),
       setup_(std::move(setup)),
       fresh_(setup_.from->declared.size()),
-      offers_(setup_.workers, setup_.from->declared.size()),
-      newest_(setup_.workers) {}
+      lent_(setup_.from->declared.size()),
+      offers_(1, setup_.from->declared.size()) {}
 
 void caller::started() {
   const handle<caller> self(this);
@@ -33,20 +33,44 @@ void caller::ended() {
 
 void caller::on(const connect_caller& m) {
   neighbours_ = m;
+  const auto workers = m.view.seats.size();
+  if (workers == newest_.size()) return;
+  newest_ = by_id<worker_id, frames::worker_report>(workers);
+  offers_ = factor_offers(workers, setup_.from->declared.size());
+  reports_.clear();
 }
 
 /// The program learns from its fresh_board that the first values are here.
 void caller::on(const begin_training&) {
   pace_.since_ns = now_ns();
   began_ = true;
+  begin_view();
   gather_state();
+}
+
+void caller::begin_view() {
+  const auto& view = neighbours_->view;
+  setup_.from->views.add(view);
+  setup_.from->factors.forget_former();
+  for (const auto p : setup_.from->lent.ids())
+    if (setup_.from->declared[value(p)].given)
+      setup_.from->lent[p]->sends(view.self == worker_id{0});
 }
 
 void caller::on(const gradients_lent& m) {
   for (const auto& [parameter, clock] : m.gradients) {
-    tell(neighbours_->pushes[parameter], backward_done{replica_id{0}, {clock, 0, 0}});
+    lent_[parameter] = value(clock) + 1;
+    if (!frozen_) tell(neighbours_->pushes[parameter], backward_done{replica_id{0}, {clock, 0, 0}});
     note_push(value(clock));
   }
+}
+
+/// The actors of this view have not got any of it.
+void caller::send_lent_again() {
+  const auto first = neighbours_->view.first_clock;
+  for (const auto p : lent_.ids())
+    if (lent_[p] == first + 1)
+      tell(neighbours_->pushes[p], backward_done{replica_id{0}, {clock_id{first}, 0, 0}});
 }
 
 /// A clock's gradients come in its backward pass, and what lies before them is its forward pass, which begins with waiting.
@@ -121,9 +145,9 @@ void caller::on(const shared_landed& m) {
 void caller::on(const loads_measured& m) {
   frames::factor_offer offer;
   for (const auto& load : m.loads) offer.rows.push_back(load.factor_rows);
-  if (setup_.self != setup_.leader) return tell(neighbours_->to_leader, send_frame{offer, {}, 0});
+  if (!leads()) return tell(neighbours_->to_leader, send_frame{offer, {}, 0});
   loads_ = m.loads;
-  take(setup_.self, offer);
+  take(neighbours_->view.self, offer);
 }
 
 void caller::take(worker_id from, const frames::factor_offer& o) {
@@ -162,13 +186,30 @@ void caller::pause_if_drained() {
   tell(neighbours_->node_paused, training_paused{version_id{*pauses_at_}, 0, pauses_in_});
 }
 
+/// The gate stays as it is: clocks that may begin, do.
+void caller::on(const give_up_clocks&) {
+  frozen_ = true;
+  pauses_at_.reset();
+  paused_ = held_ = false;
+  state_.hold_waits.reset();
+  tell(neighbours_->node_gave_up, clocks_given_up{});
+}
+
+/// The actors that could still bring a later version have ended.
+void caller::on(const go_back& m) {
+  for (auto& version : fresh_) version = std::min(version, value(m.version));
+  setup_.from->fresh.go_back(value(m.version));
+}
+
 void caller::on(const resume_training&) {
   pauses_at_.reset();
-  paused_ = false;
+  paused_ = held_ = frozen_ = false;
+  begin_view();
+  send_lent_again();
   setup_.from->clocks.open();
-  held_ = false;
   gather_state();
-  if (const auto version = std::exchange(done_at_, std::nullopt)) on(program_done{*version});
+  // Who has been told in the view before does not know it any more.
+  if (done_at_) on(program_done{*done_at_});
 }
 
 // -- what a clock has come to ---------------------------------------------------------------------------
@@ -183,21 +224,23 @@ void caller::on(const clock_reported& m) {
       .images = samples_,
       .communication_ns = overlap.communication_ns,
       .exposed_ns = static_cast<std::uint64_t>(setup_.from->waited_ns.load())};
-  if (setup_.self == setup_.leader)
-    take(setup_.self, report);
+  if (leads())
+    take(neighbours_->view.self, report);
   else
     tell(neighbours_->to_leader, send_frame{report, {}, 0});
 }
 
 void caller::take(worker_id from, const frames::worker_report& r) {
+  if (!newest_.contains(from)) return;  // of a view before
   newest_[from] = r;
   const auto clock = value(r.clock);
   // A report is optional: clocks that not all workers report would stay for ever.
   if (reports_.size() == most_reports) reports_.erase(reports_.begin());
   auto& of_clock = reports_[clock];
   of_clock.loss += r.sums.front();
-  if (++of_clock.workers < setup_.workers) return;
-  const auto loss = of_clock.loss / static_cast<double>(setup_.workers);
+  const auto workers = neighbours_->view.seats.size();
+  if (++of_clock.workers < workers) return;
+  const auto loss = of_clock.loss / static_cast<double>(workers);
   reports_.erase(reports_.begin(), reports_.upper_bound(clock));
   if (setup_.display == nullptr) return;
   progress::iteration i;
@@ -216,19 +259,18 @@ void caller::take(worker_id from, const frames::worker_report& r) {
 void caller::on(const control_arrived& m) {
   if (const auto* r = std::get_if<frames::worker_report>(&m.header)) take(m.from, *r);
   if (const auto* o = std::get_if<frames::factor_offer>(&m.header)) take(m.from, *o);
-  if (const auto* left = std::get_if<frames::worker_left>(&m.header))
-    // The members of a run of programs never change, so their seats are their places.
-    if (value(left->left) != value(setup_.self))
+  if (const auto* left = std::get_if<frames::worker_left>(&m.header)) {
+    const auto& [epoch, first, seats, self] = neighbours_->view;
+    if (left->left != seats.at(value(self)))
       setup_.from->fresh.left("worker " + std::to_string(value(left->left)), value(left->version));
+  }
 }
 
 // -- the end --------------------------------------------------------------------------------------------
 
 void caller::on(const program_done& m) {
-  if (pauses_at_) {  // all nodes rebuild their graphs: none could end now
-    done_at_ = m.version;
-    return;
-  }
+  done_at_ = m.version;
+  if (pauses_at_ || frozen_) return;  // all nodes rebuild their graphs: none could end now
   tell(neighbours_->node, training_done{version_id{m.version}, samples_, {}});
 }
 

@@ -4,14 +4,17 @@
 // gradients and makes the updates. The program lends a gradient and tells the caller; fresh values come back to a fresh_board, on
 // which the program's threads wait. One per node whose run is declared by programs.
 //
-// Where routes change, all programs pause before the same clock, as solvers do (actors/training/solver.hpp):
+// Where the view changes as planned, all programs pause before the same clock, as solvers do (actors/training/solver.hpp):
 //   clocks begin -hold_clocks-> held -pause_at C-> clocks up to C-1 -> draining -version C of all is here-> paused -resume_training->
+// Where a worker is lost, the program goes on with what it does, and what it lends stays here until the next view stands. What it has
+// lent of that view's first clock is sent then, once more if the others had it in the view before: they have forgotten it.
+//   give_up_clocks -> frozen -resume_training-> gradients of the view's first clock are sent
 //
 // A program that asks for the state of its optimizer stands until it has it. No graph is rebuilt meanwhile: a caller that gathers state
 // answers hold_clocks afterwards, and one that has answered gathers when the nodes pause later than at the program's version, or
 // have resumed. Before training has begun other nodes may not have built theirs.
 //
-// Accepts  connect_caller, begin_training, hold_clocks, pause_at, resume_training   from node
+// Accepts  connect_caller, begin_training, hold_clocks, pause_at, give_up_clocks, go_back, resume_training   from node
 //          gradients_lent, state_wanted, clock_reported, loads_measured, program_done   from the program's threads
 //          layer_fresh       from gradient_push, factor_broadcast   once per parameter and version
 //          shared_landed     from network_link    what the programs share, before the first clock
@@ -21,9 +24,9 @@
 // Sends    backward_done     to gradient_push, factor_broadcast
 //          send_frame        to network_link      worker_report, factor_offer, to the leader
 //          write_snapshot    to checkpointer      for the program: the optimizer's state, where shards make its steps
-//          training_done, clocks_held, training_paused   to node
+//          training_done, clocks_held, training_paused, clocks_given_up   to node
 //          factors_offered   to node              the leader's, once
-// State    how far the program has come; the reports of a clock; the leader's: what the workers offer.
+// State    how far the program has come, and what it has lent; the reports of a clock; the leader's: what the workers offer.
 // Fails    never: what a program does wrong its own call refuses (apps/library).
 #pragma once
 #include "actors/client/factor_offers.hpp"
@@ -46,8 +49,6 @@
 namespace poseidon {
 
 struct caller_setup {
-  worker_id self{}, leader{};
-  std::size_t workers = 1;
   std::shared_ptr<program> from;
   std::shared_ptr<overlap_meter> overlap;
   std::shared_ptr<progress> display;  ///< the leader's shows the means of reports; may be null
@@ -57,26 +58,29 @@ struct caller_setup {
   trace_lane* trace = nullptr;
 };
 
-/// Ports that exist only after all actors have been spawned.
+/// A view, and ports that exist only after all its actors have been spawned.
 struct connect_caller {
+  program_view view;
+  worker_id leader{};
   by_id<parameter_id, port<backward_done>> pushes;
   port<write_snapshot> checkpointer;
   port<send_frame> to_leader;  ///< link to the leader; empty on the leader
   port<training_done> node;
   port<clocks_held> node_held;
   port<training_paused> node_paused;
+  port<clocks_given_up> node_gave_up;
   port<factors_offered> node_offered;
 };
 
 class caller : public actor<caller> {
  public:
   static constexpr const char* type_name = "caller";
-  using accepts =
-      messages<connect_caller, begin_training, gradients_lent, state_wanted, clock_reported,
-               loads_measured, program_done, layer_fresh, shared_landed, snapshot_copied,
-               control_arrived, hold_clocks, pause_at, resume_training, shut_down>;
+  using accepts = messages<connect_caller, begin_training, gradients_lent, state_wanted,
+                           clock_reported, loads_measured, program_done, layer_fresh, shared_landed,
+                           snapshot_copied, control_arrived, hold_clocks, pause_at, give_up_clocks,
+                           go_back, resume_training, shut_down>;
   using sends = messages<backward_done, send_frame, write_snapshot, training_done, clocks_held,
-                         training_paused, factors_offered>;
+                         training_paused, clocks_given_up, factors_offered>;
 
   caller(actor_context context, caller_setup setup);
   void on(const connect_caller& m);
@@ -92,12 +96,17 @@ class caller : public actor<caller> {
   void on(const control_arrived& m);
   void on(const hold_clocks& m);
   void on(const pause_at& m);
+  void on(const give_up_clocks&);
+  void on(const go_back& m);
   void on(const resume_training& m);
   void on(const shut_down& m);
   void started();
   void ended();
 
  private:
+  [[nodiscard]] bool leads() const { return neighbours_->view.self == neighbours_->leader; }
+  void begin_view();
+  void send_lent_again();
   void take(worker_id from, const frames::worker_report& r);
   void take(worker_id from, const frames::factor_offer& o);
   void pause_if_drained();
@@ -108,7 +117,9 @@ class caller : public actor<caller> {
   caller_setup setup_;
   until_end<connect_caller> neighbours_{this};
   std::uint64_t samples_ = 0;
-  by_id<layer_id, std::uint64_t> fresh_;  // version that is here
+  by_id<layer_id, std::uint64_t> fresh_;     // version that is here
+  by_id<parameter_id, std::uint64_t> lent_;  // clocks of which a gradient has been lent
+  bool frozen_ = false;                      // a worker is lost: what is lent waits
   /// What the program does, as its pushes show it.
   struct {
     std::int64_t since_ns = 0;   // the last push of the clock before
@@ -126,7 +137,7 @@ class caller : public actor<caller> {
     bool gathering = false;
     std::optional<hold_clocks> hold_waits;
   } state_;
-  std::optional<std::uint64_t> done_at_;  // the program's last version, while it is not told
+  std::optional<std::uint64_t> done_at_;  // the program's last version
   std::vector<parameter_load> loads_;     // the leader's
   factor_offers offers_;                  // the leader's
   /// The leader's: what has been reported of a clock, by clock.

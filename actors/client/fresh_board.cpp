@@ -32,7 +32,7 @@ void fresh_board::wait_until(std::unique_lock<std::mutex>& lock, waiter& self,
 fresh_board::answer fresh_board::wait(parameter_id parameter, std::uint64_t version,
                                       std::chrono::duration<double> limit) {
   std::unique_lock lock(mutex_);
-  waiter self{parameter, version, {}};
+  waiter self{parameter, version, false, {}};
   std::optional<answer> found;
   wait_until(lock, self, limit,
              [&] { return (found = answer_now(parameter, version)).has_value(); });
@@ -43,7 +43,7 @@ std::vector<fresh_board::arrival> fresh_board::wait_for_some(
     std::span<const parameter_id> parameters, std::uint64_t version,
     std::chrono::duration<double> limit) {
   std::unique_lock lock(mutex_);
-  waiter self{std::nullopt, version, {}};
+  waiter self{std::nullopt, version, false, {}};
   std::vector<arrival> found;
   wait_until(lock, self, limit, [&] {
     std::optional<arrival> failed;
@@ -72,6 +72,20 @@ std::vector<fresh_board::answer> fresh_board::look(std::span<const parameter_id>
   return out;
 }
 
+fresh_board::answer fresh_board::wait_for_all(std::uint64_t version,
+                                              std::chrono::duration<double> limit) {
+  std::unique_lock lock(mutex_);
+  waiter self{std::nullopt, version, true, {}};
+  const auto fails = [&] { return !error_.empty() || (left_ && version > left_->version); };
+  wait_until(lock, self, limit, [&] { return has_all(version) || fails(); });
+  return has_all(version) ? answer::here : fails() ? answer::failed : answer::not_yet;
+}
+
+bool fresh_board::is_whole(std::uint64_t version) const {
+  const std::lock_guard lock(mutex_);
+  return has_all(version);
+}
+
 std::string fresh_board::error() const {
   const std::lock_guard lock(mutex_);
   if (!error_.empty() || !left_) return error_;
@@ -84,12 +98,27 @@ std::string fresh_board::error() const {
 
 void fresh_board::publish(parameter_id parameter, std::uint64_t version, bool nothing) {
   const std::lock_guard lock(mutex_);
-  auto& of = fresh_[parameter];
-  if (version < of.versions) return;  // where routes change, all versions are told again
-  of = {version + 1, nothing};
+  if (version < fresh_[parameter].versions)
+    return;  // where routes change, all versions are told again
+  set(parameter, {version + 1, nothing});
   for (auto* w : waiters_)
-    if (w->parameter.value_or(parameter) == parameter && w->version <= version)
+    if (w->parameter.value_or(parameter) == parameter && w->version <= version &&
+        (!w->wants_all || has_all(w->version)))
       w->woken.notify_all();
+}
+
+void fresh_board::set(parameter_id parameter, state to) {
+  auto& of = fresh_[parameter];
+  const auto before = at_version_.find(of.versions);
+  if (--before->second == 0) at_version_.erase(before);
+  ++at_version_[to.versions];
+  of = to;
+}
+
+void fresh_board::go_back(std::uint64_t version) {
+  const std::lock_guard lock(mutex_);
+  for (const auto p : fresh_.ids())
+    if (fresh_[p].versions > version + 1) set(p, {version + 1, false});
 }
 
 void fresh_board::left(const std::string& worker, std::uint64_t version) {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -19,7 +20,9 @@ namespace poseidon {
 
 class fresh_board {
  public:
-  explicit fresh_board(std::size_t parameters) : fresh_(parameters) {}
+  explicit fresh_board(std::size_t parameters) : fresh_(parameters) {
+    if (parameters > 0) at_version_[0] = parameters;
+  }
 
   enum class answer { here, not_yet, no_gradient, failed };
   /// Waits until `version` is here or a later one is.  Returns  failed: error() says why it will not come.
@@ -37,10 +40,15 @@ class fresh_board {
   [[nodiscard]] std::vector<arrival> wait_for_some(std::span<const parameter_id> parameters,
                                                    std::uint64_t version,
                                                    std::chrono::duration<double> limit);
+  /// Waits until `version` of all parameters is here. Never no_gradient.
+  [[nodiscard]] answer wait_for_all(std::uint64_t version, std::chrono::duration<double> limit);
+  [[nodiscard]] bool is_whole(std::uint64_t version) const;
   [[nodiscard]] std::string error() const;
 
   /// All threads may read `version` from now on. `nothing`: no worker had a gradient of it.
   void publish(parameter_id parameter, std::uint64_t version, bool nothing);
+  /// A worker is lost, and what is newer than `version` is made once more.
+  void go_back(std::uint64_t version);
   /// Another worker's program trains no clock from `version` on.
   void left(const std::string& worker, std::uint64_t version);
   /// The version that a worker left with, the least one, and that worker; empty: all are there.
@@ -60,8 +68,13 @@ class fresh_board {
   struct waiter {
     std::optional<parameter_id> parameter;  ///< empty: any
     std::uint64_t version = 0;
+    bool wants_all = false;
     std::condition_variable woken;
   };
+  void set(parameter_id parameter, state to);
+  [[nodiscard]] bool has_all(std::uint64_t version) const {
+    return at_version_.empty() || at_version_.begin()->first > version;
+  }
   [[nodiscard]] std::optional<answer> answer_now(parameter_id parameter,
                                                  std::uint64_t version) const;
   template <class F>
@@ -71,6 +84,7 @@ class fresh_board {
 
   mutable std::mutex mutex_;
   by_id<parameter_id, state> fresh_;
+  std::map<std::uint64_t, std::size_t> at_version_;  // by state::versions: how many parameters
   std::vector<waiter*> waiters_;
   std::optional<leaver> left_;
   std::string error_;

@@ -27,8 +27,11 @@ class lent_gradient : public gradient_source {
   }
   /// Called as lend() is, before it. Null: there are none.
   void step_from(const float* base) { base_ = base; }
+  /// Whether this worker sends what it lends: of what one worker gives, the others lend theirs, too, and give it when that one is lost. Set
+  /// between two views.
+  void sends(bool sends) { sends_ = sends; }
   [[nodiscard]] std::span<const float> total(std::uint64_t, std::size_t) const override {
-    return at_ == nullptr ? std::span<const float>() : std::span(at_, values_);
+    return at_ == nullptr || !sends_ ? std::span<const float>() : std::span(at_, values_);
   }
   [[nodiscard]] std::optional<optimizer_step> step() const override { return step_; }
   [[nodiscard]] wire_format wire() const override { return wire_; }
@@ -45,6 +48,7 @@ class lent_gradient : public gradient_source {
   wire_format wire_ = wire_format::float32;
   float* mean_ = nullptr;
   const float* base_ = nullptr;
+  bool sends_ = true;
   std::size_t values_;
 };
 

@@ -5,12 +5,13 @@
 // members say.
 #pragma once
 #include "actors/client/clock_gate.hpp"
+#include "actors/client/factor_places.hpp"
 #include "actors/client/fresh_board.hpp"
 #include "actors/client/lent_gradient.hpp"
 #include "actors/client/program_calls.hpp"
+#include "actors/client/program_views.hpp"
 #include "actors/client/shared_state.hpp"
 #include "actors/core/actor.hpp"
-#include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/client.hpp"
@@ -62,25 +63,6 @@ class caller_address {
   }
   mutable std::mutex mutex_;
   ports to_;
-};
-
-/// Where the program's factors go, in the clocks that may begin now.
-class factor_places {
- public:
-  void set(factor_stores stores) {
-    const std::lock_guard lock(mutex_);
-    stores_ = std::move(stores);
-  }
-  /// Null: the gradient goes as a whole.
-  [[nodiscard]] std::shared_ptr<factor_store> of(parameter_id parameter) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = stores_.find(layer_id{value(parameter)});
-    return found == stores_.end() ? nullptr : found->second;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  factor_stores stores_;
 };
 
 /// Solver state that the program has asked for, on its way from the checkpointer to the program's thread.
@@ -147,6 +129,12 @@ struct program {
   /// The node's first one, before version 0 is here. Where routes change, values stay where they are.
   std::shared_ptr<parameter_store> store;
   factor_places factors;
+  program_views views;
+  /// The others go on without a worker that is lost. Then no clock begins before all of the version that it computes with is here: who has
+  /// something of a version has to have all of it, or nobody could go back. Set before version 0 is here.
+  std::atomic<bool> outlives_losses{false};
+  /// Held while a gradient is lent, and while what has been lent moves to another view.
+  std::mutex lending;
 
   /// Worker 0's.  Cost   a pass over all first values.
   [[nodiscard]] std::vector<frames::byte_digest> first_digests() const;

@@ -45,6 +45,10 @@ class state_in_flight {
     left_ -= amount;
     if (left_ == 0) over_.notify_all();
   }
+  [[nodiscard]] bool is_over() const {
+    const std::lock_guard lock(mutex_);
+    return left_ == 0;
+  }
   /// The run has failed: whoever waits goes on, to learn why from the fresh_board.
   void close() {
     const std::lock_guard lock(mutex_);
@@ -60,7 +64,7 @@ class state_in_flight {
   }
 
  private:
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable over_;
   std::uint64_t left_ = 0;
   bool closed_ = false;

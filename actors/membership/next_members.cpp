@@ -11,14 +11,14 @@ namespace {
 using facts = membership_facts;
 using candidate = membership_candidate;
 
-/// The least version of those that train: who has none is given one, and does not count.
-std::optional<version_id> least_version(const facts& f, const seat_list& trainers) {
-  std::optional<version_id> least;
+/// Of those that train: who has none is given one, and does not count.
+std::optional<version_id> version_of_all(const facts& f, const seat_list& trainers) {
+  std::optional<version_id> out;
   for (const auto s : trainers) {
     const auto& whole = f.said.at(s).stand.whole;
-    if (whole && (!least || *whole < *least)) least = whole;
+    if (whole && (!out || (f.goes_forward ? *whole > *out : *whole < *out))) out = whole;
   }
-  return least;
+  return out;
 }
 
 bool has_values(const facts& f, seat_id seat) {
@@ -27,22 +27,30 @@ bool has_values(const facts& f, seat_id seat) {
 }
 
 /// In iteration 0 newcomers get all values from those that came before them. Where none of these is left, who has not got them yet cannot
-/// have them any more. It may join again.
+/// have them any more. It may join again. A program that has begun has what is more than parameters, which nobody gives once more.
 seat_list with_values(const facts& f, const seat_list& hearing, std::optional<version_id> first) {
   const auto trainers = without_witnesses(hearing, f.witnesses);
   const bool have_a_giver = std::any_of(trainers.begin(), trainers.end(),
                                         [&](seat_id m) { return !has_seat(f.brought, m); });
-  if (have_a_giver || !first || value(*first) > 0) return hearing;
+  if (!first || (!f.goes_forward && (have_a_giver || value(*first) > 0))) return hearing;
   auto stay = hearing;
   std::erase_if(stay, [&](seat_id m) { return !has_seat(f.witnesses, m) && !has_values(f, m); });
   return stay;
+}
+
+seat_list lacking(const facts& f, const candidate& c) {
+  seat_list out;
+  if (f.goes_forward)
+    for (const auto m : without_witnesses(c.stay, f.witnesses))
+      if (*f.said.at(m).stand.whole < *c.first) out.push_back(m);
+  return out;
 }
 
 candidate candidate_of(const facts& f) {
   candidate c;
   c.dead = proved_dead(f.said);
   c.hearing = largest_hearing_set(f.said, f.witnesses);
-  c.first = least_version(f, without_witnesses(c.hearing, f.witnesses));
+  c.first = version_of_all(f, without_witnesses(c.hearing, f.witnesses));
   c.stay = with_values(f, c.hearing, c.first);
   c.drained = std::all_of(f.said.begin(), f.said.end(),
                           [](const auto& s) { return s.second.stand.drained; });
@@ -81,7 +89,7 @@ bool word_is_awaited(const facts& f, const candidate&) {
 }
 
 bool values_would_be_needed_again(const facts& f, const candidate& c) {
-  return std::any_of(c.hearing.begin(), c.hearing.end(), [&](seat_id m) {
+  return !f.goes_forward && std::any_of(c.hearing.begin(), c.hearing.end(), [&](seat_id m) {
     return !has_values(f, m) && !has_seat(f.brought, m) && !has_seat(f.witnesses, m);
   });
 }
@@ -136,10 +144,11 @@ std::span<const membership_rule> membership_rules() {
 
 next_membership next_members(const membership_facts& f, obstacle without) {
   const auto c = candidate_of(f);
-  if (follows_the_plan(f, c)) return {obstacle::none, true, {}, {}};
+  if (follows_the_plan(f, c)) return {obstacle::none, true, {}, {}, {}};
   for (const auto& rule : rules)
-    if (rule.why != without && rule.forbids(f, c)) return {rule.why, false, {}, {}};
-  return {obstacle::none, false, c.stay, c.first.value_or(version_id{})};
+    if (rule.why != without && rule.forbids(f, c)) return {rule.why, false, {}, {}, {}};
+  return {obstacle::none, false, c.stay, c.first.value_or(version_id{}),
+          c.first ? lacking(f, c) : seat_list{}};
 }
 
 }  // namespace poseidon

@@ -4,7 +4,8 @@
 // the members have said. Whoever proposes asks it, with what it was promised: the leader whose plan all have drained for, and any
 // member that has noticed a loss.
 //
-// It takes the members that hear each other and the least version that they have whole. Then the rules are asked, one after the other,
+// It takes the members that hear each other and the least version that they have whole: nets train again what comes after it. Programs
+// go forward: the greatest version that one of them has whole, which those that have it give to the others. Then the rules are asked, one after the other,
 // as they stand in the list: the first that forbids the candidate says why there is no view. A rule is one sentence and one test, and
 // the model of tests/actors/membership can leave each out.
 #pragma once
@@ -30,6 +31,8 @@ struct membership_facts {
   seat_list brought{};
   /// 0: a loss ends the run, so nobody but the leader proposes anything.
   std::uint32_t survive = 0;
+  /// Programs compute: one that has a version whole may have made its step with it, and cannot go back.
+  bool goes_forward = false;
   bool disturbed = false;  ///< a member of the newest view has been lost, so letters may be, too
   bool waits_for_word = false;  ///< of one that may have gone on without this node
   /// Whether those that stay have all solver state that a view from this version on needs. Asked last, as it may look at every chunk.
@@ -57,6 +60,7 @@ struct next_membership {
   seat_list members{};  ///< of the next view, those of the newest one that stay
   /// The next view trains clocks from here on, with the values of this version.
   version_id first{};
+  seat_list lacking{};  ///< of `members`: they are given these values by the others
   [[nodiscard]] bool is_decided() const { return why == obstacle::none; }
   auto operator<=>(const next_membership&) const = default;
 };
@@ -64,10 +68,10 @@ struct next_membership {
 /// Those who may go on together, before any rule is asked.
 struct membership_candidate {
   seat_list hearing;  ///< each other, the largest such set
-  /// The least whole version of those of them that train; empty: none has any.
+  /// The least whole version of those of them that train, or the greatest where none can go back; empty: none has any.
   std::optional<version_id> first;
-  seat_list stay;  ///< of `hearing`, without those that could not be given values in iteration 0
-  seat_list dead;  ///< proved by anybody
+  seat_list stay;        ///< of `hearing`, without those that could not be given values
+  seat_list dead;        ///< proved by anybody
   bool drained = false;  ///< all that have answered stand at the clock of a plan
 };
 

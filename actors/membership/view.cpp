@@ -76,6 +76,17 @@ std::vector<worker_id> agreed_view::former_lost() const {
   return out;
 }
 
+bool agreed_view::is_given_values(seat_id s) const {
+  return brought(s) || std::find(lacking.begin(), lacking.end(), s) != lacking.end();
+}
+
+std::vector<worker_id> agreed_view::former_without_values() const {
+  auto out = former_lost();
+  for (const auto s : lacking)
+    if (had(s)) out.push_back(former_worker_of(s));
+  return out;
+}
+
 agreed_view formed(agreed_view leaders, std::vector<frames::member> members, clock_id first_clock,
                    bool may_lose) {
   leaders.epoch = 1;
@@ -112,6 +123,7 @@ agreed_view following(const agreed_view& now, const frames::next_view& next) {
   out.witnesses = next.witnesses;
   out.first_clock = next.first_clock;
   out.lost = next.lost;
+  out.lacking = next.lacking;
   if (begins_again(now, next))
     out.before = now.before;
   else
@@ -155,6 +167,7 @@ frames::next_view view_without_the_lost(const frames::next_view& newest, const s
   out.first_clock = clock_id{value(first)};
   out.members = std::move(members);
   out.shares.clear();
+  out.lacking.clear();
   if (weights.empty()) return out;
   for (const auto& s : shares_by_weight(out.members.size() * batch, weights, replicas))
     out.shares.push_back({s.samples, s.replicas});

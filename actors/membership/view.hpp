@@ -28,7 +28,8 @@ struct agreed_view {
   /// Members of the view before, by worker. Of the first view of several nodes: the first node, which has what training begins
   /// with; empty where members may not be lost, and where there are no others.
   std::vector<seat_id> before;
-  std::vector<seat_id> lost;  ///< of `before`, and of views between: gone without having left
+  std::vector<seat_id> lost;     ///< of `before`, and of views between: gone without having left
+  std::vector<seat_id> lacking;  ///< members that are given the first version by the others
   /// This node's, while it has no members: seat 0 leads.
   seat_id first_leader{0};
 
@@ -49,6 +50,10 @@ struct agreed_view {
   [[nodiscard]] std::vector<worker_id> former_lost() const;
   /// It came with this view, and gets all values when that begins.
   [[nodiscard]] bool brought(seat_id s) const { return !before.empty() && has(s) && !had(s); }
+  /// Whether it is given all values when the view begins.
+  [[nodiscard]] bool is_given_values(seat_id s) const;
+  /// Places in the view before of those that give none: they are lost, or are given values themselves.
+  [[nodiscard]] std::vector<worker_id> former_without_values() const;
   /// The run's first view, and no other one has taken its place.
   [[nodiscard]] bool is_first() const { return epoch <= 1; }
   [[nodiscard]] seat_id seat_of(worker_id w) const { return members.at(value(w)).seat; }

@@ -23,9 +23,10 @@ struct view_facts {
   std::size_t versions = 1;   ///< so many of the newest whole ones are kept
   std::size_t keepers = 0;    ///< actors that give solver state away
   bool zeroes_lost_state = false;
-  bool leads = false;      ///< it plans views
-  bool leaves = false;     ///< its user wants it to leave the run
-  bool wants_end = false;  ///< or wants any end of it
+  bool goes_forward = false;  ///< as membership_facts has it
+  bool leads = false;         ///< it plans views
+  bool leaves = false;        ///< its user wants it to leave the run
+  bool wants_end = false;     ///< or wants any end of it
   /// The state that its view began with: `arrived` with that view, as this node did; kept `here`; or gone.
   enum class former_state { gone, here, arrived };
   former_state former = former_state::gone;

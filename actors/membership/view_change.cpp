@@ -119,6 +119,10 @@ bool view_change::has_version(clock_id clock, const facts& f) const {
 
 /// It has the parameters that the view begins with. Others may say anything.
 bool view_change::can_follow(const frames::next_view& next, const facts& f) const {
+  if (has_seat(next.lacking, f.view.seat)) {
+    const auto whole = f.whole_version ? f.whole_version() : std::nullopt;
+    return whole && value(*whole) + 1 == value(next.first_clock);
+  }
   if (knows_next() || at_ == drained)
     return next.first_clock == clock_ || (at_ == drained && has_version(next.first_clock, f));
   const bool comes_again = begins_again(f.view, next) && f.view.brought(f.view.seat);
@@ -216,8 +220,9 @@ node_stand view_change::stand(const facts& f) const {
   if (is_among(knows_next() ? next_.witnesses : view.witnesses, view.seat))
     return {std::nullopt, true};
   if (at_ == forming) return {};
-  if (at_ != drained && !knows_next())
-    return {f.whole_version ? f.whole_version() : std::nullopt, false};
+  const auto whole = f.whole_version ? f.whole_version() : std::nullopt;
+  if (at_ != drained && !knows_next()) return {whole, false};
+  if (knows_next() && has_seat(next_.lacking, view.seat)) return {whole, true};
   const bool all_have_values = knows_next() && next_.all_have_values;
   const bool has_values = !view.brought(view.seat) || view.first_clock != clock_ || all_have_values;
   return {has_values ? std::optional(version_id{value(clock_)}) : std::nullopt, true};
@@ -233,6 +238,7 @@ membership_facts view_change::facts_of(testimonies said, const facts& f) const {
   for (const auto& m : f.view.members)
     if (f.view.brought(m.seat)) out.brought.push_back(m.seat);
   out.survive = f.survive;
+  out.goes_forward = f.goes_forward;
   out.disturbed = page_->disturbed;
   out.waits_for_word = !page_->to_be_asked.empty() && page_->ticks < page_->word_until;
   out.has_all_state = [this, &f](const seat_list& stay, version_id first) {

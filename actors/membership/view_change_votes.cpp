@@ -113,6 +113,7 @@ std::optional<frames::next_view> view_change::next_value(const testimonies& said
   if (next.as_planned) return page_->planned;
   if (!next.is_decided()) return std::nullopt;
   auto out = view_of(next.members, next.first, f);
+  out.lacking = next.lacking;
   out.all_have_values =
       value(next.first) == 0 &&
       all_have_values(without_witnesses(next.members, known.witnesses), known.said);

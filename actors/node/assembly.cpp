@@ -1,5 +1,6 @@
 #include "actors/node/assembly.hpp"
 
+#include "actors/membership/view_ballots.hpp"
 #include "actors/membership/view_rules.hpp"
 #include "actors/node/link_bindings.hpp"
 #include "actors/node/node.hpp"
@@ -84,7 +85,9 @@ void assembly::spawn_graph() {
                        .node_offered = self,
                        .before = core_.run.before(core_.kept),
                        .carried = [view = setup.records.view] { return view->own().carried(); },
-                       .epoch = core_.view().epoch}))
+                       .epoch = core_.view().epoch,
+                       .seats = core_.view().members.empty() ? std::vector{core_.view().seat}
+                                                             : seats_of(core_.view().members)}))
     core_.as_node.monitor(a);
 }
 

@@ -1,22 +1,27 @@
 #include "actors/node/caller_graph.hpp"
 
+#include <mutex>
 #include <utility>
 
 namespace poseidon {
 
 caller_graph::caller_graph(const graph_context& context, actor_spawner& spawner,
-                           std::size_t workers, std::shared_ptr<program> from,
+                           const run_definition& spec, std::shared_ptr<program> from,
                            const parameter_graph& parameters)
-    : context_(context), parameters_(parameters), caller_(context.lasting.the_caller) {
-  from->factors.set(parameters.factors());
+    : context_(context),
+      parameters_(parameters),
+      view_{context.epoch, spec.first_clock, context.seats, context.self},
+      caller_(context.lasting.the_caller) {
+  from->outlives_losses = spec.survive > 0;
+  {
+    const std::lock_guard lock(from->lending);
+    from->factors.move(parameters.factors(), context.self, clock_id{spec.first_clock});
+  }
   if (caller_) {
     spawner.adopt(caller_);
     return;
   }
   caller_setup s;
-  s.self = context.self;
-  s.leader = context.leader;
-  s.workers = workers;
   s.from = std::move(from);
   s.overlap = context.lasting.overlap;
   s.display = context.display;
@@ -27,6 +32,8 @@ caller_graph::caller_graph(const graph_context& context, actor_spawner& spawner,
 
 void caller_graph::connect(const std::vector<port<send_frame>>& links) {
   connect_caller c;
+  c.view = view_;
+  c.leader = context_.leader;
   // A group is one parameter, with its number.
   for (std::size_t g = 0; g < parameters_.groups(); ++g)
     c.pushes.push_back(parameters_.exchange(g));
@@ -35,6 +42,7 @@ void caller_graph::connect(const std::vector<port<send_frame>>& links) {
   c.node = context_.node_done;
   c.node_held = context_.node_held;
   c.node_paused = context_.node_paused;
+  c.node_gave_up = context_.node_gave_up;
   c.node_offered = context_.node_offered;
   tell_from_outside(caller_, c);
 }

@@ -4,6 +4,7 @@
 #pragma once
 #include "actors/client/caller.hpp"
 #include "actors/node/replica_graph.hpp"
+#include "actors/run/run_definition.hpp"
 
 #include <memory>
 #include <vector>
@@ -13,7 +14,7 @@ namespace poseidon {
 class caller_graph {
  public:
   /// Spawns the caller, unless `context` has it. `parameters` outlives this.
-  caller_graph(const graph_context& context, actor_spawner& spawner, std::size_t workers,
+  caller_graph(const graph_context& context, actor_spawner& spawner, const run_definition& spec,
                std::shared_ptr<program> from, const parameter_graph& parameters);
 
   /// Tells the caller its neighbours. `links` by worker, empty at self.
@@ -23,6 +24,7 @@ class caller_graph {
  private:
   graph_context context_;
   const parameter_graph& parameters_;
+  program_view view_;
   handle<caller> caller_;
 };
 

@@ -202,11 +202,11 @@ void changing::rebuild() {
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
     core_.phase = run_phase::parting;
-    (void)core_.run.bring_home(core_.change, core_.kept);
+    (void)core_.run.bring_home(core_.change, core_.kept, next.seat);
     core_.members.dial_newcomers(core_.here());
     return assembly_.part();
   }
-  core_.run.rebuild(core_.change, core_.kept, next.self());
+  core_.run.rebuild(core_.change, core_.kept, next);
   assembly_.rebuild();
 }
 

@@ -117,8 +117,8 @@ peer_window_setup window_of(seat_id peer, const binding_context& c) {
                         .staleness = staleness_of(c.run),
                         .before = c.before,
                         .former_peer = c.view.former_worker_of(peer),
-                        .joins = c.before != nullptr && !c.view.had(c.view.seat),
-                        .lost = c.view.former_lost(),
+                        .joins = c.before != nullptr && c.view.is_given_values(c.view.seat),
+                        .lost = c.view.former_without_values(),
                         .zeroes_lost_state = c.run.zeroes_lost_state};
   const auto& net = c.compiled.train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p) {

@@ -1,6 +1,7 @@
 #include "actors/node/local_run.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "actors/membership/view_rules.hpp"
 #include "actors/run/compile_declared.hpp"
 #include "actors/run/compile_run.hpp"
 #include "actors/run/data_sets.hpp"
@@ -113,7 +114,7 @@ partition local_run::cut_for(std::size_t workers, const std::vector<std::uint8_t
   for (const auto r : routes) by_parameter.push_back(static_cast<route>(r));
   auto cut = make_partition(train(), workers, by_parameter,
                             setup_.run->solver.spec.poseidon().replay().byte_scale());
-  set_keepers(cut, train().parameters, setup_.run->survive);
+  if (setup_.run->declared.empty()) set_keepers(cut, train().parameters, setup_.run->survive);
   return cut;
 }
 
@@ -122,16 +123,18 @@ std::shared_ptr<const partition> local_run::before(const kept_state& kept) const
   return std::make_shared<partition>(cut_for(former_.seats.size(), former_.routes));
 }
 
-bool local_run::bring_home(const view_change& change, const kept_state& kept) {
+bool local_run::bring_home(const view_change& change, const kept_state& kept, seat_id self) {
   store()->come_home();
   if (kept.before() == nullptr) return false;  // a newcomer gets them when the view begins
-  store()->go_back(value(change.clock()));
-  return true;
+  const bool lacks = has_seat(change.next().lacking, self);
+  store()->go_back(value(change.clock()) - (lacks ? 1 : 0));
+  return !lacks;
 }
 
-void local_run::rebuild(const view_change& change, const kept_state& kept, worker_id self) {
+void local_run::rebuild(const view_change& change, const kept_state& kept,
+                        const agreed_view& view) {
   const auto old = store();
-  const bool has_values = bring_home(change, kept);
+  const bool has_values = bring_home(change, kept, view.seat);
   const auto clock = value(change.clock());
   const auto& next = change.next();
   auto& run = *setup_.run;
@@ -145,7 +148,7 @@ void local_run::rebuild(const view_change& change, const kept_state& kept, worke
   run.factor_rows = next.factor_rows;
   run.workers = next.members.size();
   run.shares = shares_told(next.shares, run.solver);
-  setup_.node.worker = value(self);
+  setup_.node.worker = value(view.self());
 
   graph_.reset();
   if (!fit_to_view(*compiled_, run, setup_.node)) {
@@ -208,7 +211,11 @@ std::uint64_t local_run::test_phases_before(clock_id clock) const {
 
 std::optional<version_id> local_run::whole_version() const {
   const auto version = least_version();
-  if (!version || *version < setup_.run->first_clock) return std::nullopt;
+  const auto& around = setup_.around;
+  // Between programs a member may lack the version that its view begins with, and has the one before.
+  if (!version || (!around && *version < setup_.run->first_clock)) return std::nullopt;
+  const bool awaits_shared = around && !around->has_shared.empty();
+  if (awaits_shared && !around->shared_in_flight.is_over()) return std::nullopt;
   const auto all = store()->parameters();
   const bool has_all = std::all_of(all.begin(), all.end(), [&](parameter_id p) {
     return !is_updated(train(), value(p)) || store()->has_values(p);

@@ -44,13 +44,14 @@ class local_run {
   void describe(const std::vector<frames::member>& members);
   /// Says what the results equal: at the start, where routes have changed, and where nodes differ otherwise than when it was said last.
   void promise(const std::vector<frames::member>& members, bool changed);
-  /// Fits the run to the view that `change` leads to, in which this node is worker `self`. Where that view needs other nets or
-  /// memory, the run is compiled again, and the parameters are copied from the old one, if that had them.
+  /// Fits the run to `view`, which `change` leads to. Where that view needs other nets or memory, the run is compiled again, and the
+  /// parameters are copied from the old one, if that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
-  void rebuild(const view_change& change, const kept_state& kept, worker_id self);
+  void rebuild(const view_change& change, const kept_state& kept, const agreed_view& view);
   /// Brings the parameters of the version that `change` begins with to the host: rebuild() does, and a node that leaves gives its part of
-  /// them to those that join.  Returns  whether this node has them: a newcomer has not. Errors   logic_bug, as rebuild.
-  bool bring_home(const view_change& change, const kept_state& kept);
+  /// them to those that join.  Returns  whether this node, which has this seat, has them: a newcomer has not, and who lacks that version
+  /// has the one before. Errors   logic_bug, as rebuild.
+  bool bring_home(const view_change& change, const kept_state& kept, seat_id self);
   /// How parameters were cut in the view before; null in the first one.
   [[nodiscard]] std::shared_ptr<const partition> before(const kept_state& kept) const;
   /// How they are cut in a view of so many members with these routes.

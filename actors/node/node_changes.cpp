@@ -61,6 +61,7 @@ view_facts node::facts() const {
   if (!core_.setup.run) return f;  // a joiner is told
   f.survive = core_.setup.run->survive;
   f.zeroes_lost_state = core_.setup.run->zeroes_lost_state;
+  f.goes_forward = core_.setup.around != nullptr;
   if (!core_.run.built()) return f;
   f.batch = core_.run.compiled().whole_batch;
   f.versions = core_.run.store()->copies();

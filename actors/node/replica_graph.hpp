@@ -54,6 +54,7 @@ struct graph_context {
   std::shared_ptr<const partition> before = {};
   std::function<traffic()> carried = {};  ///< what this node's links have sent and received
   std::uint64_t epoch = 0;                ///< of the view
+  std::vector<seat_id> seats = {};        ///< of its members, by worker
 };
 
 class replica_graph {

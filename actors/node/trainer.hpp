@@ -33,6 +33,8 @@ struct trainer {
   out.pause = c;
   out.resume = c;
   out.end = c;
+  out.give_up = c;
+  out.back = c;
   return out;
 }
 

@@ -140,7 +140,7 @@ training_graph::training_graph(const graph_context& context, const run_definitio
   if (from == nullptr)
     replicas_.emplace(inside, spawner_, spec, node, run, parameters_);
   else
-    callers_.emplace(inside, spawner_, spec.workers, std::move(from), parameters_);
+    callers_.emplace(inside, spawner_, spec, std::move(from), parameters_);
 }
 
 void training_graph::connect(const std::vector<port<send_frame>>& links) {

@@ -6,6 +6,7 @@
 #include "messages/wire/codec.hpp"
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 namespace poseidon {
@@ -91,7 +92,7 @@ namespace {
 std::vector<worker_id> newcomers_of(const agreed_view& view) {
   std::vector<worker_id> out;
   for (const auto& m : view.members)
-    if (view.before.empty() ? m.seat != view.leader() : view.brought(m.seat))
+    if (view.before.empty() ? m.seat != view.leader() : view.is_given_values(m.seat))
       out.push_back(view.worker_of(m.seat));
   return out;
 }
@@ -106,7 +107,7 @@ view_step value_sender::step_to(const partition& cut) const {
           .former_self = is_first ? view.self() : view.former_worker_of(view.seat),
           .self = view.self(),
           .newcomers = newcomers_of(view),
-          .lost = view.former_lost(),
+          .lost = view.former_without_values(),
           .zeroes_lost_state = core_.setup.run->zeroes_lost_state};
 }
 
@@ -118,11 +119,12 @@ void value_sender::hand_over() {
   // All members have rebuilt, so gradients and factors may follow the solver state on every link.
   if (view.leads()) start_others();
   const auto step = step_to(cut);
+  make_means_again();
   // Values first: a newcomer computes with them, and needs state only at the end of its first clock.
   give_values(step);
   if (core_.setup.around && view.leads() && !core_.begun) give_shared(step.newcomers);
   give_state(step);
-  if (leaves) return;
+  if (leaves || view.is_given_values(view.seat)) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);
 }
 
@@ -145,6 +147,22 @@ void value_sender::start_others() const {
     if (!view.has(seat)) core_.members.send(seat, send_frame{frames::start_training{}, {}, 0});
 }
 
+/// Means that were made of factors lie where this node's program has them, and it may have stepped with them.
+void value_sender::make_means_again() const {
+  const auto& view = core_.view();
+  if (view.lacking.empty() || view.is_given_values(view.seat)) return;
+  const auto& store = core_.run.store();
+  const auto version = value(view.first_clock);
+  const auto arithmetic = core_.setup.node.compute->arithmetic();
+  std::async(std::launch::async, [&] {
+    arithmetic->enter_thread(1);
+    for (const auto p : store->parameters())
+      if (!store->is_nothing(p, version))
+        (void)core_.setup.around->factors.make_mean_again(p, clock_id{version - 1}, *arithmetic,
+                                                          store->values(p, version));
+  }).get();
+}
+
 /// Each member of the view before gives newcomers an equal part of all values.
 void value_sender::give_values(const view_step& step) const {
   if (step.newcomers.empty()) return;
@@ -153,11 +171,13 @@ void value_sender::give_values(const view_step& step) const {
   for (const auto chunk : step.now.chunks.ids()) {
     if (donor_of(chunk, step.before.by_owner.size(), step.lost) != step.former_self) continue;
     const auto& c = step.now.chunks[chunk];
-    const auto values = store->current(c.parameter).subspan(c.offset, c.count);
+    const bool nothing = store->is_nothing(c.parameter, value(version));
+    payload values;
+    if (!nothing)
+      values = {store, std::as_bytes(store->current(c.parameter).subspan(c.offset, c.count))};
     for (const auto w : step.newcomers)
       if (!is_set(ready_of(w).has_parameters, value(c.parameter)))
-        core_.members.send(
-            w, {frames::fresh_parameters{chunk, version}, {store, std::as_bytes(values)}, 0});
+        core_.members.send(w, {frames::fresh_parameters{chunk, version, nothing}, values, 0});
   }
 }
 
@@ -201,9 +221,12 @@ void value_sender::take_own_values() {
 }
 
 void value_sender::landed(chunk_id chunk) {
+  const auto& store = *core_.run.store();
+  const auto parameter = store.cut().chunks[chunk].parameter;
+  const auto version = core_.setup.run->first_clock;
   core_.as_node.tell<chunk_landed>(
-      core_.run.graph().parameters().receiver_of(core_.run.store()->cut().chunks[chunk].parameter),
-      {chunk, version_id{core_.setup.run->first_clock}});
+      core_.run.graph().parameters().receiver_of(parameter),
+      {chunk, version_id{version}, store.is_nothing(parameter, version)});
 }
 
 void value_sender::give(const std::vector<history_piece>& pieces) {

@@ -31,6 +31,7 @@ class value_sender {
   void give(const std::vector<history_piece>& pieces);
   [[nodiscard]] view_step step_to(const partition& cut) const;
   void give_state(const view_step& step);
+  void make_means_again() const;
   void give_values(const view_step& step) const;
   void give_shared(const std::vector<worker_id>& newcomers) const;
   [[nodiscard]] const frames::member_ready& ready_of(worker_id w) const;

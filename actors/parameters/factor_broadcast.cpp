@@ -217,6 +217,7 @@ void factor_broadcast::publish(bool nothing) {
   for (const auto p : setup_.parameters) {
     for (const auto id : setup_.store->cut().by_parameter[p])
       setup_.store->set_applied(id, version_);
+    setup_.store->set_nothing(p, version_, nothing);
     setup_.store->publish(p, version_);
   }
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
@@ -231,7 +232,7 @@ void factor_broadcast::on(const chunk_landed& m) {
   if (--chunks_missing_ > 0) return;
   version_ = value(m.version);
   for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
-  publish(false);
+  publish(m.nothing);
   update_if_complete();
 }
 

@@ -48,6 +48,7 @@ class factor_store {
 
   [[nodiscard]] factor_shape of_node(worker_id worker) const;
   [[nodiscard]] factor_shape of_all() const;  ///< of the product over all workers
+  [[nodiscard]] std::size_t workers() const { return begins_.size(); }
 
   /// The place of pass `index` of a worker.
   [[nodiscard]] factor_spans pass(clock_id clock, worker_id worker, std::size_t index);

@@ -103,7 +103,10 @@ void gradient_push::on(const chunk_landed& m) {
 
 void gradient_push::publish(std::uint64_t version, bool nothing) {
   const auto& cut = setup_.store->cut();
-  for (const auto p : setup_.parameters) setup_.store->publish(p, version);
+  for (const auto p : setup_.parameters) {
+    setup_.store->set_nothing(p, version, nothing);
+    setup_.store->publish(p, version);
+  }
   if (const auto pushed = pushed_at_ns_.extract(version - 1)) {  // not for the first values
     const auto now = now_ns();
     setup_.overlap->ended(now);

@@ -16,7 +16,8 @@ parameter_store::parameter_store(std::span<const net_parameter> parameters, part
       memory_(std::move(memory)),
       copies_(std::make_shared<ring>(copies_for(keeps_former ? 2 : workers, staleness))),
       published_(parameters.size()),
-      applied_(cut_.chunks.size()) {
+      applied_(cut_.chunks.size()),
+      nothing_(parameters.size()) {
   auto* const where = memory_ ? memory_.get() : std::pmr::get_default_resource();
   for (const auto& p : parameters) {
     const memory_for use("parameter", p.name);
@@ -34,12 +35,15 @@ parameter_store::parameter_store(const parameter_store& before, partition cut)
       copies_(before.copies_),
       published_(before.views_.size()),
       applied_(cut_.chunks.size()),
+      nothing_(before.views_.size()),
       names_(before.names_),
       updated_(before.updated_) {
   for (const auto p : before.parameters()) {
     views_.push_back(std::make_unique<parameter_values>());
     publish(p, before.version(p));
     published_[p].store(before.has_values(p), std::memory_order_release);
+    nothing_[p].store(before.nothing_[p].load(std::memory_order_acquire),
+                      std::memory_order_release);
   }
 }
 
@@ -69,6 +73,17 @@ void parameter_store::publish(parameter_id parameter, std::uint64_t version) {
   published_[parameter].store(true, std::memory_order_release);
 }
 
+void parameter_store::set_nothing(parameter_id parameter, std::uint64_t version, bool nothing) {
+  if (nothing)
+    nothing_[parameter].store(version, std::memory_order_release);
+  else if (is_nothing(parameter, version))
+    nothing_[parameter].store(no_version, std::memory_order_release);
+}
+
+bool parameter_store::is_nothing(parameter_id parameter, std::uint64_t version) const {
+  return version > 0 && nothing_[parameter].load(std::memory_order_acquire) == version;
+}
+
 std::span<const float> parameter_store::current(parameter_id parameter) const {
   return values(parameter, version(parameter));
 }
@@ -96,12 +111,12 @@ std::uint64_t parameter_store::applied(chunk_id chunk) const {
 }
 
 void parameter_store::set_gathering(std::optional<std::uint64_t> version) {
-  gathering_.store(version.value_or(nothing), std::memory_order_release);
+  gathering_.store(version.value_or(no_version), std::memory_order_release);
 }
 
 std::optional<std::uint64_t> parameter_store::gathering() const {
   const auto version = gathering_.load(std::memory_order_acquire);
-  return version == nothing ? std::nullopt : std::optional(version);
+  return version == no_version ? std::nullopt : std::optional(version);
 }
 
 void parameter_store::come_home() {

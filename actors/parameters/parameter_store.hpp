@@ -85,6 +85,10 @@ class parameter_store {
   }
   [[nodiscard]] id_range<parameter_id> parameters() const { return views_.ids(); }
 
+  /// Where a version is the mean gradient of the clock before: whether nobody had one, so that there are no values. Set before publish().
+  void set_nothing(parameter_id parameter, std::uint64_t version, bool nothing);
+  [[nodiscard]] bool is_nothing(parameter_id parameter, std::uint64_t version) const;
+
   /// The version that this node's shard has reached with a chunk of its own. Set before any message about that
   /// version, so a peer that speaks of a later one is wrong.
   void set_applied(chunk_id chunk, std::uint64_t version);
@@ -113,8 +117,9 @@ class parameter_store {
   by_id<parameter_id, std::unique_ptr<parameter_values>> views_;
   by_id<parameter_id, std::atomic<bool>> published_;
   by_id<chunk_id, std::atomic<std::uint64_t>> applied_;
-  static constexpr std::uint64_t nothing = ~std::uint64_t{0};
-  std::atomic<std::uint64_t> gathering_{nothing};
+  static constexpr std::uint64_t no_version = ~std::uint64_t{0};
+  by_id<parameter_id, std::atomic<std::uint64_t>> nothing_;  // the newest version without values
+  std::atomic<std::uint64_t> gathering_{no_version};
   by_id<parameter_id, std::string> names_;
   by_id<parameter_id, bool> updated_;
   std::shared_ptr<device_updates> there_;

@@ -50,6 +50,11 @@ wire_format wire(const std::string& name, const std::string& value) {
   return *format;
 }
 
+bool outlives_losses(const std::string& name, const std::string& value) {
+  if (value != "go-on" && value != "end") refuse(name, value, "go-on or end");
+  return value == "go-on";
+}
+
 /// "PyTorch=2.6.0|PyTorch 2.6;threads=2".
 fingerprint traits(std::string_view text) {
   const auto take = [](std::string_view& from, char until) {
@@ -88,6 +93,7 @@ const std::map<std::string, setter>& setters() {
       {"silence-limit", [](auto& o, auto& n, auto& v) { o.silence_limit = seconds(n, v); }},
       {"progress-limit", [](auto& o, auto& n, auto& v) { o.progress_limit = seconds(n, v); }},
       {"link-mbit", [](auto& o, auto& n, auto& v) { o.link_mbit_s = number(n, v, 0); }},
+      {"on-loss", [](auto& o, auto& n, auto& v) { o.outlives_losses = outlives_losses(n, v); }},
       {"routes", [](auto& o, auto& n, auto& v) { o.routes = routes(n, v); }},
       {"wire", [](auto& o, auto& n, auto& v) { o.wire = wire(n, v); }},
       {"replay-gflops", [](auto& o, auto& n, auto& v) { o.replay_gflops = number(n, v, 0); }},

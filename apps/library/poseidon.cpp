@@ -278,6 +278,21 @@ uint32_t poseidon_workers(const poseidon_run* p) {
   return p == nullptr ? 0 : p->run.workers();
 }
 
+int poseidon_view(const poseidon_run* p, size_t index, uint64_t* first_clock, uint32_t* seats,
+                  size_t room) {
+  if (p == nullptr) return 0;
+  int workers = 0;
+  (void)guarded([&] {
+    const auto view = p->run.view(index);
+    if (!view) return;
+    if (first_clock != nullptr) *first_clock = view->first_clock;
+    for (std::size_t w = 0; seats != nullptr && w < std::min(room, view->seats.size()); ++w)
+      seats[w] = value(view->seats[w]);
+    workers = static_cast<int>(view->seats.size());
+  });
+  return workers;
+}
+
 int poseidon_order(poseidon_run* p, const uint32_t* places) {
   return called(p, [&](session& s) {
     if (places == nullptr) throw session_error("poseidon_order was given no places");

@@ -34,7 +34,12 @@
  *           signal handler, prints nothing and never ends the process. After a fork the child calls nothing.
  *           It stays in the process when dlclose has closed it, and can be opened again.
  * Errors    A function that returns int returns a negative number when it fails; poseidon_error() then says in one line what
- *           went wrong. After a worker was lost, or has failed, every call fails with the same text.
+ *           went wrong. After a worker was lost, or has failed, every call fails with the same text; but see Losses.
+ * Losses    With the option on-loss=go-on on all workers, the others go on without a worker that is lost, or has failed, or gives up: the
+ *           clock that it has not finished is made with the gradients of those that are left, which are lent still, and poseidon_wait
+ *           and poseidon_collect take longer. No clock is lost or made twice. For that nothing may be lent, or read, of a clock before all of
+ *           the version before is here: take each version with poseidon_collect. Not with poseidon_optimize. Of a parameter of kind
+ *           POSEIDON_GIVEN all workers push, so that the next one can give when worker 0 is lost. poseidon_view tells who is left.
  * Version   A program compares poseidon_abi() with POSEIDON_ABI before it calls anything else.
  */
 #ifndef POSEIDON_H
@@ -52,7 +57,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 7
+#define POSEIDON_ABI 8
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -104,7 +109,7 @@ POSEIDON_API const char* poseidon_version(void);
  *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
  *   wire=float32|float16|bfloat16    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused
  *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
- *   silence-limit=S  progress-limit=S  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
+ *   silence-limit=S  progress-limit=S  on-loss=go-on|end  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  *   traits=NAME=VALUE;...            by what this program's gradients may differ from another worker's: "PyTorch=2.6.0;threads=2". Where workers
  *                                    have other values, a line says that results are not bit-equal to one process. VALUE|TEXT: for people, TEXT
  * Texts of the library name an option as it is written here, "token-file=FILE".
@@ -176,6 +181,13 @@ POSEIDON_API int poseidon_begin(poseidon_run*, double timeout_s);
 /* After poseidon_begin: this worker's number, and how many there are. 0 before. */
 POSEIDON_API uint32_t poseidon_worker(const poseidon_run*);
 POSEIDON_API uint32_t poseidon_workers(const poseidon_run*);
+
+/* With whom this worker has trained. The members of a run change where it outlives losses: each change is a view, which holds from clock
+ * `first_clock` on; the means of that clock and of those after it are over its members. `index`: 0 is the view that training began with.
+ * Writes `first_clock`, and up to `room` seats by worker: a seat is the number that a worker has for as long as it takes part, and nobody
+ * has had it before. Returns the number of workers of that view; 0: there is none yet. The newest view may be ahead of poseidon_worker,
+ * which changes when poseidon_collect has brought a whole version. */
+POSEIDON_API int poseidon_view(const poseidon_run*, size_t index, uint64_t* first_clock, uint32_t* seats, size_t room);
 
 /* By parameter: its place in the order in which the program needs fresh values; what is needed first is sent first. Each
  * place is less than the number of parameters. It holds for what is pushed from now on. */

@@ -75,6 +75,7 @@ node_setup session::setup() const {
     s.run->optimizer = program_->optimizer;
     s.run->workers = options_.nodes;
     s.choices.wire.all = options_.wire.value_or(wire_format::float32);
+    s.run->survive = options_.outlives_losses ? 1 : 0;
   }
   s.node.compute = make_cpu_device();
   if (options_.replay_gflops > 0) {
@@ -145,16 +146,36 @@ bool session::begin(seconds limit) {
   const std::lock_guard lock(ends_);
   if (phase_ == phase::training) return true;  // for another thread, which waited as well
   require_joining();
-  view_->read([&](const auto& s) {
-    worker_ = s.facts ? s.facts->self : 0;
-    workers_ = s.facts ? static_cast<std::uint32_t>(s.facts->members.size()) : 1;
-  });
-  workers_ = std::max(1u, workers_.load());
+  see_view();
+  require_same_end();
   program_->first_state = {};
   wire_ = workers_ > 1 ? program_->wire : wire_format::float32;
   program_->calls.note(steady::now());
   phase_ = phase::training;
   return true;
+}
+
+/// Others may have gone since the program looked last.
+void session::see_view() {
+  const auto view = program_->views.newest();
+  worker_ = view.self == no_worker ? 0 : value(view.self);
+  workers_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, view.seats.size()));
+}
+
+std::optional<program_view> session::view(std::size_t index) const {
+  if (program_ == nullptr) return std::nullopt;
+  const auto all = program_->views.all();
+  return index < all.size() ? std::optional(all[index]) : std::nullopt;
+}
+
+/// What a lost worker means is the same for all of them.
+void session::require_same_end() {
+  if (options_.outlives_losses == program_->outlives_losses) return;
+  const auto words = [](bool outlives) { return outlives ? "on-loss=go-on" : "on-loss=end"; };
+  throw session_error(std::string("worker 0 has joined with the option ") +
+                      words(program_->outlives_losses) + ", and this one with " +
+                      words(options_.outlives_losses) +
+                      ": give all workers the same option, and the same mode");
 }
 
 // -- clocks ---------------------------------------------------------------------------------------------
@@ -209,6 +230,11 @@ parameter_id session::take_turn(std::size_t parameter, std::uint64_t clock) {
     throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
                         ", but its version " + std::to_string(clock) +
                         " is not here yet: wait for it first");
+  if (program_->outlives_losses && !program_->fresh.is_whole(clock))
+    throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
+                        ", but not all parameters of version " + std::to_string(clock) +
+                        " are here yet: where a run outlives lost workers (on-loss=go-on), wait for "
+                        "all of them first");
   if (const auto left = program_->fresh.first_to_leave(); left && clock >= left->version)
     throw session_error(program_->fresh.error());
   if (!program_->clocks.begin(clock, seconds(0)))
@@ -233,14 +259,15 @@ void session::tell_pushed() {
 }
 
 void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
+  const std::lock_guard lock(program_->lending);
   const auto id = take_turn(parameter, clock);
-  if (gradient != nullptr) require_giver(id);
-  if (const auto factors = program_->factors.of(id)) {
+  if (gradient != nullptr && !program_->outlives_losses) require_giver(id);
+  if (const auto [factors, self] = program_->factors.of(id); factors != nullptr) {
     if (gradient != nullptr)
       throw session_error("\"" + program_->declared[parameter].name +
                           "\" is pushed as a whole in clock " + std::to_string(clock) +
                           ", in which all workers give its factors (poseidon_route)");
-    factors->fill(clock_id{clock}, worker_id{worker()}, {}, {});
+    factors->fill(clock_id{clock}, self, {}, {});
   }
   program_->lent[id]->lend(gradient, step_of(id), wire_of(id));
   pushed(id, clock, gradient == nullptr ? 0 : sizeof(float) * values_of(parameter));
@@ -248,17 +275,18 @@ void session::push(std::size_t parameter, std::uint64_t clock, const float* grad
 
 void session::push_factors(std::size_t parameter, std::uint64_t clock, const float* u,
                            const float* v, std::size_t rows, float* mean) {
+  const std::lock_guard lock(program_->lending);
   const auto id = take_turn(parameter, clock);
   const auto& declared = program_->declared[parameter];
   if (mean != nullptr && program_->optimizer != optimizer_rule::none)
     throw session_error("a place for the mean of \"" + declared.name +
                         "\" is given, but the workers make the optimizer's steps: there is none");
-  const auto factors = program_->factors.of(id);
+  const auto [factors, self] = program_->factors.of(id);
   if (factors == nullptr)
     throw session_error("\"" + declared.name + "\" is pushed as factors in clock " +
                         std::to_string(clock) +
                         ", in which all workers give it as a whole (poseidon_route)");
-  const auto room = factors->of_node(worker_id{worker()}).rows;
+  const auto room = factors->of_node(self).rows;
   if (rows > room)
     throw session_error("the factors of \"" + declared.name + "\" have " + std::to_string(rows) +
                         " rows in clock " + std::to_string(clock) + ", at most " +
@@ -268,7 +296,7 @@ void session::push_factors(std::size_t parameter, std::uint64_t clock, const flo
   const auto values = [&](const float* from, std::size_t dim) {
     return std::span(from, rows * static_cast<std::size_t>(declared.shape[dim]));
   };
-  factors->fill(clock_id{clock}, worker_id{worker()}, values(u, 0), values(v, 1));
+  factors->fill(clock_id{clock}, self, values(u, 0), values(v, 1));
   program_->lent[id]->lend(nullptr, step_of(id), wire_of(id), mean);
   pushed(id, clock, values(u, 0).size_bytes() + values(v, 1).size_bytes());
 }
@@ -328,7 +356,7 @@ bool session::begin_clock(std::uint64_t clock, seconds limit) {
 }
 
 bool session::goes_as_factors(std::size_t parameter) const {
-  return program_->factors.of(known(parameter)) != nullptr;
+  return program_->factors.of(known(parameter)).store != nullptr;
 }
 
 fresh_board::answer session::wait(std::size_t parameter, std::uint64_t version, seconds limit) {

@@ -102,6 +102,8 @@ class session {
 
   [[nodiscard]] std::uint32_t worker() const { return worker_.load(); }
   [[nodiscard]] std::uint32_t workers() const { return workers_.load(); }
+  /// Of those that it has trained in, the oldest first; empty: there are not so many.
+  [[nodiscard]] std::optional<program_view> view(std::size_t index) const;
   [[nodiscard]] std::size_t parameters() const;
   [[nodiscard]] std::size_t values_of(std::size_t parameter) const;
   /// Null: not begun, or no such parameter.
@@ -116,6 +118,8 @@ class session {
   void start();
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] bool all_is_shared(seconds limit);
+  void see_view();
+  void require_same_end();
   void require_giver(parameter_id parameter) const;
   [[nodiscard]] wire_format wire_of(parameter_id parameter) const;
   void require_training() const;
@@ -130,6 +134,7 @@ class session {
   void require_pushed(parameter_id parameter, std::uint64_t version) const;
   [[nodiscard]] std::vector<fresh_board::arrival> arrivals(std::span<const parameter_id> of,
                                                            std::uint64_t version, seconds limit);
+  [[nodiscard]] bool all_are_here(std::uint64_t version, seconds limit);
   [[nodiscard]] std::optional<std::string> why_not_done();
   [[nodiscard]] std::optional<std::uint64_t> begin_to_leave(
       const std::optional<std::string>& reason);

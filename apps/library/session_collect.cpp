@@ -34,6 +34,15 @@ std::vector<fresh_board::arrival> session::arrivals(std::span<const parameter_id
   return came;
 }
 
+/// False: the time is over.
+bool session::all_are_here(std::uint64_t version, seconds limit) {
+  const auto since = steady::now();
+  const auto answer = program_->fresh.wait_for_all(version, limit);
+  program_->waited_ns += (steady::now() - since) / std::chrono::nanoseconds(1);
+  if (answer == fresh_board::answer::failed) throw session_error(program_->fresh.error());
+  return answer == fresh_board::answer::here;
+}
+
 std::size_t session::collect(std::span<collected> wanted, std::uint64_t version, seconds limit) {
   require_training();
   const auto since = steady::now();
@@ -52,6 +61,9 @@ std::size_t session::collect(std::span<collected> wanted, std::uint64_t version,
   ask_again();
   const program_calls::waits waits(program_->calls);  // no push is kept back for others meanwhile
   tell_pushed();
+  // What this writes over is lent, and is sent again if a worker is lost before one of them has all of the version.
+  if (program_->outlives_losses && !all_are_here(version, left_of(limit, since)))
+    return missing.size();
   bool for_program = false;
   while (!missing.empty() && !for_program) {
     const auto came = arrivals(asked, version, left_of(limit, since));
@@ -67,6 +79,7 @@ std::size_t session::collect(std::span<collected> wanted, std::uint64_t version,
     }
     ask_again();
   }
+  if (missing.empty()) see_view();
   return missing.size();
 }
 

@@ -107,7 +107,7 @@ void fields(a<frames::next_view> auto& f, auto&& v) {
   v("epoch", f.epoch), v("nodes", f.members, members), v("routes", f.routes, routes, route), v("factorRows", f.factor_rows, rows);
   v("shares", f.shares, one_each{f.members.size()}), v("why", f.why), v("firstClock", f.first_clock);
   v("lost", f.lost, many{"number of lost members", max_members}), v("allHaveValues", f.all_have_values);
-  v("witnesses", f.witnesses, witnesses);
+  v("witnesses", f.witnesses, witnesses), v("lacking", f.lacking, many{"number of members without values", max_members});
 }
 void fields(a<frames::view_prepare> auto& f, auto&& v) { v("epoch", f.epoch), v("number", f.number); }
 void fields(a<frames::view_accept> auto& f, auto&& v) { v("epoch", f.epoch), v("number", f.number), v("value", f.value); }

@@ -230,6 +230,7 @@ struct NextView {
   lost @7 :List(UInt32);      # seats, rising: members of views before that are gone without having left
   allHaveValues @8 :Bool;     # it begins with iteration 0 like the view before it, and all members have got all values already
   witnesses @9 :List(Member); # as in View
+  lacking @10 :List(UInt32);  # seats, rising: members that have not the version of firstClock whole, and are given it
 }
 
 # The members of the view of `epoch` decide by ballots which view is next (actors/membership/ballot_box.hpp).

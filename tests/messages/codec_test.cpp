@@ -90,7 +90,8 @@ std::vector<frame_header> one_of_each() {
                         "as a file asks",
                         {seat_id{2}, seat_id{7}},
                         true,
-                        {{seat_id{5}, "d:7600"}}},
+                        {{seat_id{5}, "d:7600"}},
+                        {seat_id{9}}},
       frames::join_ready{4},
       frames::leave_wanted{"SIGTERM"},
       frames::send_rate{934.5},
@@ -217,6 +218,7 @@ TEST_CASE("codec: every kind of frame comes back as it was sent") {
   CHECK(next.epoch == 8);
   CHECK(next.first_clock == clock_id{1ull << 40});
   CHECK(next.lost == sent_next.lost);
+  CHECK(next.lacking == sent_next.lacking);
   CHECK(next.all_have_values);
   CHECK(next.members == sent_next.members);
   CHECK(next.witnesses == sent_next.witnesses);

@@ -7,9 +7,9 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Callable, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-ABI = 7
+ABI = 8
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 MEAN, GIVEN = 0, 1
@@ -17,14 +17,21 @@ FORMATS = ("float32", "float16", "bfloat16")
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
+_MOST_WORKERS = 4096
 
 # The environment's names of the options, without "POSEIDON_".
 OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "wire",
-           "replay-gflops", "trace", "graph", "web", "web-token-file")
+           "on-loss", "replay-gflops", "trace", "graph", "web", "web-token-file")
 
 
 class PoseidonError(RuntimeError):
     """What Poseidon refuses, or why a run is over: one line for the user."""
+
+
+class View(NamedTuple):
+    """The workers that train together from a clock on."""
+    first_clock: int  # the means of this clock and of those after it are over these workers
+    seats: Tuple[int, ...]  # by rank: the number that each worker has for as long as it takes part
 
 
 class _Parameter(ctypes.Structure):
@@ -66,6 +73,7 @@ class _Library:
         self.begin = declare(blocking, "begin", number, run, ctypes.c_double)
         self.worker = declare(quick, "worker", u32, run)
         self.workers = declare(quick, "workers", u32, run)
+        self.view = declare(quick, "view", number, run, size, ctypes.POINTER(u64), ctypes.POINTER(u32), size)
         self.order = declare(quick, "order", number, run, ctypes.POINTER(u32))
         self.optimize = declare(quick, "optimize", number, run, number, ctypes.POINTER(u32))
         self.first_state = declare(quick, "first_state", number, run, u32, u64, ctypes.POINTER(address), size)
@@ -249,6 +257,12 @@ class Run:
     @property
     def workers(self) -> int:
         return self._library.workers(self._run)
+
+    def view(self, index: int) -> Optional[View]:
+        """The `index`-th view of this run, the first one being 0; None: there are not so many yet."""
+        first, seats = ctypes.c_uint64(), (ctypes.c_uint32 * _MOST_WORKERS)()
+        workers = self._library.view(self._run, index, ctypes.byref(first), seats, _MOST_WORKERS)
+        return View(first.value, tuple(seats[:workers])) if workers > 0 else None
 
     def order(self, places: Sequence[int]) -> None:
         """By parameter: its place in the order in which fresh values are needed."""

@@ -43,14 +43,13 @@ struct program_of_two {
 
   explicit program_of_two(worker_id self, trace_lane* trace = nullptr) {
     caller_setup s;
-    s.self = self;
-    s.workers = 2;
     s.from = from;
     s.overlap = std::make_shared<overlap_meter>(1);
     s.display = display;
     s.trace = trace;
     it = sim.spawn<caller>("caller", std::move(s));
     connect_caller c;
+    c.view = {1, 0, {seat_id{0}, seat_id{1}}, self};
     c.pushes = {pushes[0].in, pushes[1].in};
     if (self != worker_id{0}) c.to_leader = leader.in;
     c.node = node.in;

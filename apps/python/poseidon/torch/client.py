@@ -6,7 +6,7 @@ from typing import Iterable, List, Optional
 
 import torch
 
-from ..library import PoseidonError
+from ..library import PoseidonError, View
 from .bundles import Bundle
 from .exchangeable import is_empty
 from .joined import Joined
@@ -18,6 +18,8 @@ _CLOCKS_LOOKED, _LOOKED_EVERY = 3, 20
 
 class Client(Joined):
     """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
+
+    _outlives_losses = True
 
     # -- a clock
 
@@ -226,7 +228,17 @@ class Client(Joined):
             self.factors.end_clock(self.fired)
         self.pushed, self.fired = {}, {}
         self.clock += 1
+        for before, now in self._see_views():
+            self._members_changed(before, now)
         self._show(self.run.lines())
+
+    def _members_changed(self, before: View, now: View) -> None:
+        if self.quiet:
+            return
+        gone = ", ".join(f"worker {seat}" for seat in before.seats if seat not in now.seats)
+        workers = "this worker goes on alone" if len(now.seats) == 1 else f"{len(now.seats)} workers go on"
+        print(f"poseidon: {gone} {'is' if len(before.seats) - len(now.seats) == 1 else 'are'} lost: {workers}, from step {now.first_clock} on",
+              file=sys.stderr, flush=True)
 
     def _show(self, lines: Iterable[str]) -> None:
         if self.say is not None:

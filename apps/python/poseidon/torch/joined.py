@@ -2,12 +2,12 @@
 
 import contextlib
 import weakref
-from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional
+from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional, Tuple
 
 import torch
 from torch import nn
 
-from ..library import GIVEN, MEAN, PoseidonError, Run, reason_of
+from ..library import GIVEN, MEAN, PoseidonError, Run, View, reason_of
 from .bundles import Declared
 from .exchangeable import is_empty, require_exchangeable, require_statistics
 from .factors import Factors
@@ -26,6 +26,7 @@ class Joined:
     current: Optional["Joined"] = None  # of this process
     _means_in_grad = True  # one worker alone has nothing to send
     _bundled = True  # small parameters travel together
+    _outlives_losses = False  # the others go on without a worker that is lost
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None, *,
@@ -52,7 +53,8 @@ class Joined:
         self._beginning = FirstState(model, self.index, ignored)
         buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
-        self.run = Run(options, quiet, traits_of(self.parameters))
+        self.run = Run(self._with_on_loss(options), quiet, traits_of(self.parameters))
+        self.outlives_losses = options.get("on-loss", "go-on") == "go-on" and self._outlives_losses
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
         self.gpus: Optional[Gpus] = None
@@ -70,10 +72,19 @@ class Joined:
         self._passes: Optional[Passes] = None
         self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad and name not in ignored]
         self._taken = 0  # version of buffers
+        self._views: List[View] = []
 
     def _apart(self) -> List[int]:
         """By parameter: only those with the same number travel together."""
         return [0] * len(self.parameters)
+
+    def _with_on_loss(self, options: Dict[str, str]) -> Dict[str, str]:
+        """Who is alone loses nobody."""
+        if "listen" not in options and "join" not in options:
+            return {name: value for name, value in options.items() if name != "on-loss"}
+        if options.get("on-loss") == "go-on" and not self._outlives_losses:
+            raise PoseidonError('on_loss is "go-on", and in this mode a lost worker ends the run: mode="ddp" goes on')
+        return {"on-loss": "go-on" if self._outlives_losses else "end", **options}
 
     # -- the start
 
@@ -92,7 +103,7 @@ class Joined:
             self.run.begin()
             self._beginning.take(self.run.worker)
             if self.buffers is not None:
-                self.buffers.begin()
+                self.buffers.begin(self.outlives_losses)
             self._wants_factors = bool(measures.item())
             require_statistics(self.model, self.run.workers)
             del kept
@@ -100,7 +111,7 @@ class Joined:
             with contextlib.suppress(PoseidonError):
                 self.run.leave(reason_of(error), 5)
             raise
-        self.rank, self.size = self.run.worker, self.run.workers
+        self._see_views()
         self._alone = self.size == 1 and self._means_in_grad
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
@@ -117,6 +128,27 @@ class Joined:
             self.factors = Factors(self, self.model)
         Joined.current = self
         return self
+
+    @property
+    def rank(self) -> int:
+        """This worker's number now; it falls when an older one has gone."""
+        return self.run.worker
+
+    @property
+    def size(self) -> int:
+        """How many workers there are now."""
+        return self.run.workers
+
+    def _see_views(self) -> List[Tuple[View, View]]:
+        """Returns the changes since it was called last: the view before, and the one after it."""
+        changes = []
+        while True:
+            view = self.run.view(len(self._views))
+            if view is None or view.first_clock > self.clock:
+                return changes
+            if self._views:
+                changes.append((self._views[-1], view))
+            self._views.append(view)
 
     def _declared(self) -> None:
         """Says what else there is to say before the run begins."""

@@ -97,6 +97,8 @@ class Buffers:
         self.words = end // 4
         self._packed = torch.zeros(end, dtype=torch.uint8)
         self._sent: Optional[torch.Tensor] = None
+        self._gave = False  # in the newest clock
+        self._all_push = False
 
     def _current(self, kind: _Kind) -> List[torch.Tensor]:
         out = []
@@ -120,13 +122,16 @@ class Buffers:
         """What version 0 holds, which nobody reads: FirstState has brought the buffers."""
         return torch.zeros(self.words)
 
-    def begin(self) -> None:
-        """All workers have worker 0's."""
+    def begin(self, all_push: bool) -> None:
+        """All workers have worker 0's. `all_push`: so that another one can give them when worker 0 is lost."""
         self._sent = self._pack().clone()
+        self._all_push = all_push
 
     def push(self, run: Run, number: int, clock: int) -> None:
-        """Worker 0 gives its buffers, if they have changed since it did; all others say that they have none."""
-        if run.worker != 0:
+        """Worker 0 gives its buffers, if they have changed since it did; all others say that they have none. Where the run outlives losses, the
+        others push theirs, too: the library sends them where worker 0 is lost."""
+        self._gave = run.worker == 0
+        if not self._gave and not self._all_push:
             return run.push_nothing(number, clock)
         packed = self._pack()
         if self._sent is not None and torch.equal(packed, self._sent):
@@ -137,7 +142,7 @@ class Buffers:
     @torch.no_grad()
     def take(self, run: Run, number: int, version: int) -> None:
         """Waits until `version` is here, and writes it to this worker's buffers."""
-        if not run.wait(number, version) or run.worker == 0:
+        if not run.wait(number, version) or self._gave:
             return
         values = torch.frombuffer(run.memory(run.values(number, version), self.words), dtype=torch.uint8)
         for kind, (begin, size) in zip(self._kinds, self._spans):
