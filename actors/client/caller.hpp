@@ -76,11 +76,10 @@ struct connect_caller {
 class caller : public actor<caller> {
  public:
   static constexpr const char* type_name = "caller";
-  using accepts =
-      messages<connect_caller, begin_training, gradients_lent, state_wanted, clock_reported,
-               loads_measured, program_done, layer_fresh, shared_landed, snapshot_copied,
-               control_arrived, hold_clocks, pause_at, give_up_clocks, go_back, resume_training,
-               shut_down>;
+  using accepts = messages<connect_caller, begin_training, gradients_lent, state_wanted,
+                           clock_reported, loads_measured, program_done, layer_fresh, shared_landed,
+                           snapshot_copied, control_arrived, hold_clocks, pause_at, give_up_clocks,
+                           go_back, resume_training, shut_down>;
   using sends = messages<backward_done, send_frame, write_snapshot, training_done, clocks_held,
                          training_paused, clocks_given_up, factors_offered>;
 
@@ -120,7 +119,7 @@ class caller : public actor<caller> {
   caller_setup setup_;
   until_end<connect_caller> neighbours_{this};
   std::uint64_t samples_ = 0;
-  by_id<layer_id, std::uint64_t> fresh_;  // version that is here
+  by_id<layer_id, std::uint64_t> fresh_;     // version that is here
   by_id<parameter_id, std::uint64_t> lent_;  // clocks of which a gradient has been lent
   bool frozen_ = false;                      // a worker is lost: what is lent waits
   bool of_former_view_ = false;              // and what arrives is still of the view that has lost it

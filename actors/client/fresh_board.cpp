@@ -98,7 +98,8 @@ std::string fresh_board::error() const {
 
 void fresh_board::publish(parameter_id parameter, std::uint64_t version, bool nothing) {
   const std::lock_guard lock(mutex_);
-  if (version < fresh_[parameter].versions) return;  // where routes change, all versions are told again
+  if (version < fresh_[parameter].versions)
+    return;  // where routes change, all versions are told again
   set(parameter, {version + 1, nothing});
   for (auto* w : waiters_)
     if (w->parameter.value_or(parameter) == parameter && w->version <= version &&

@@ -147,7 +147,8 @@ next_membership next_members(const membership_facts& f, obstacle without) {
   if (follows_the_plan(f, c)) return {obstacle::none, true, {}, {}, {}};
   for (const auto& rule : rules)
     if (rule.why != without && rule.forbids(f, c)) return {rule.why, false, {}, {}, {}};
-  return {obstacle::none, false, c.stay, c.first.value_or(version_id{}), c.first ? lacking(f, c) : seat_list{}};
+  return {obstacle::none, false, c.stay, c.first.value_or(version_id{}),
+          c.first ? lacking(f, c) : seat_list{}};
 }
 
 }  // namespace poseidon

@@ -70,8 +70,8 @@ struct membership_candidate {
   seat_list hearing;  ///< each other, the largest such set
   /// The least whole version of those of them that train, or the greatest where none can go back; empty: none has any.
   std::optional<version_id> first;
-  seat_list stay;  ///< of `hearing`, without those that could not be given values
-  seat_list dead;  ///< proved by anybody
+  seat_list stay;        ///< of `hearing`, without those that could not be given values
+  seat_list dead;        ///< proved by anybody
   bool drained = false;  ///< all that have answered stand at the clock of a plan
 };
 

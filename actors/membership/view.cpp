@@ -1,5 +1,6 @@
 #include "actors/membership/view.hpp"
 
+#include "data/batch_shares.hpp"
 #include "messages/wire/peer_name.hpp"
 
 #include <algorithm>
@@ -127,6 +128,69 @@ agreed_view following(const agreed_view& now, const frames::next_view& next) {
     out.before = now.before;
   else
     for (const auto& m : now.members) out.before.push_back(m.seat);
+  return out;
+}
+
+frames::next_view view_without_the_lost(const frames::next_view& newest, const seat_list& stay,
+                                        version_id first,
+                                        const std::map<seat_id, std::string>& lost,
+                                        std::uint64_t batch) {
+  auto out = newest;
+  std::vector<frames::member> members;
+  std::vector<double> weights;
+  std::vector<std::uint32_t> replicas;
+  for (std::size_t w = 0; w < out.members.size(); ++w) {
+    const auto& m = out.members[w];
+    if (!has_seat(stay, m.seat)) {
+      out.lost.push_back(m.seat);
+      continue;
+    }
+    members.push_back(m);
+    if (out.shares.empty()) continue;
+    weights.push_back(static_cast<double>(out.shares[w].samples));
+    replicas.push_back(out.shares[w].replicas);
+  }
+  std::erase_if(out.witnesses, [&](const auto& w) {
+    const bool goes = !has_seat(stay, w.seat);
+    if (goes) out.lost.push_back(w.seat);
+    return goes;
+  });
+  out.why.clear();
+  for (const auto& [seat, why] : lost) {
+    if (!has_seat(stay, seat)) out.lost.push_back(seat);  // or one that leaves
+    out.why += (out.why.empty() ? "" : "; ") + why;
+  }
+  if (out.why.empty()) out.why = "all members hear each other again";
+  std::sort(out.lost.begin(), out.lost.end());
+  out.lost.erase(std::unique(out.lost.begin(), out.lost.end()), out.lost.end());
+  out.epoch = newest.epoch + 1;
+  out.first_clock = clock_id{value(first)};
+  out.members = std::move(members);
+  out.shares.clear();
+  out.lacking.clear();
+  if (weights.empty()) return out;
+  for (const auto& s : shares_by_weight(out.members.size() * batch, weights, replicas))
+    out.shares.push_back({s.samples, s.replicas});
+  return out;
+}
+
+bool all_have_values(const seat_list& trainers, const testimonies& said) {
+  return std::all_of(trainers.begin(), trainers.end(), [&](seat_id m) {
+    const auto& stand = said.at(m).stand;
+    return stand.whole && !stand.drained;
+  });
+}
+
+seat_list seats_of(const std::vector<frames::member>& members) {
+  seat_list out;
+  for (const auto& m : members) out.push_back(m.seat);
+  return out;
+}
+
+seat_list voters_of(const frames::next_view& view) {
+  auto out = seats_of(view.members);
+  for (const auto& w : view.witnesses) out.push_back(w.seat);
+  std::sort(out.begin(), out.end());
   return out;
 }
 

@@ -7,10 +7,12 @@
 // gradients are added by. The member with the lowest seat, which has taken part longest, leads: it is worker 0 of every view.
 // A witness has a seat and no worker: it votes on the next view, and is no member.
 #pragma once
+#include "actors/membership/view_rules.hpp"
 #include "messages/frames.hpp"
 #include "messages/wire/codec.hpp"
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,7 @@ struct agreed_view {
   /// Members of the view before, by worker. Of the first view of several nodes: the first node, which has what training begins
   /// with; empty where members may not be lost, and where there are no others.
   std::vector<seat_id> before;
-  std::vector<seat_id> lost;  ///< of `before`, and of views between: gone without having left
+  std::vector<seat_id> lost;     ///< of `before`, and of views between: gone without having left
   std::vector<seat_id> lacking;  ///< members that are given the first version by the others
   /// This node's, while it has no members: seat 0 leads.
   seat_id first_leader{0};
@@ -76,6 +78,21 @@ struct agreed_view {
 /// The view that follows. Where `now` begins again, it comes after the same view as that.
 [[nodiscard]] agreed_view following(const agreed_view& now, const frames::next_view& next);
 
+/// The newest view without those that do not stay. `lost`: of whom this node knows that they are lost, and why; some of them may have
+/// left already, and some may be heard again. `batch`: the samples of one node's net, for the shares of the batch. Where no member of
+/// it lacks a value of iteration 0, it says so.
+[[nodiscard]] frames::next_view view_without_the_lost(const frames::next_view& newest,
+                                                      const seat_list& stay, version_id first,
+                                                      const std::map<seat_id, std::string>& lost,
+                                                      std::uint64_t batch);
+
+/// All of these have the first version whole, and do not just build a view that begins with it: they need no values.
+[[nodiscard]] bool all_have_values(const seat_list& trainers, const testimonies& said);
+
+/// By rising seat, as members of a view are.
+[[nodiscard]] seat_list seats_of(const std::vector<frames::member>& members);
+/// Those that decide what follows this view: its members and its witnesses.
+[[nodiscard]] seat_list voters_of(const frames::next_view& view);
 /// Whether one of these has the seat.
 [[nodiscard]] bool is_among(const std::vector<frames::member>& nodes, seat_id seat);
 /// Those of `of` that are not among `others`.

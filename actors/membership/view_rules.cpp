@@ -6,22 +6,15 @@
 
 namespace poseidon {
 
-namespace {
-
-seat_list seats_without(const seat_list& list, const seat_list& gone) {
-  seat_list out;
-  std::set_difference(list.begin(), list.end(), gone.begin(), gone.end(), std::back_inserter(out));
-  return out;
-}
-
-}  // namespace
-
 bool has_seat(const seat_list& list, seat_id seat) {
   return std::binary_search(list.begin(), list.end(), seat);
 }
 
 seat_list without_witnesses(const seat_list& members, const seat_list& witnesses) {
-  return seats_without(members, witnesses);
+  seat_list out;
+  std::set_difference(members.begin(), members.end(), witnesses.begin(), witnesses.end(),
+                      std::back_inserter(out));
+  return out;
 }
 
 bool quorum(const seat_list& answers, const seat_list& members, const seat_list& dead,
@@ -64,8 +57,8 @@ seat_list largest_hearing_set(const testimonies& promises, const seat_list& witn
                                        [&](seat_id t) { return hear_each_other(t, next); }))
         taken.push_back(next);
     std::sort(taken.begin(), taken.end());
-    const auto size = std::pair(taken.size(), seats_without(taken, witnesses).size());
-    const auto size_of_best = std::pair(best.size(), seats_without(best, witnesses).size());
+    const auto size = std::pair(taken.size(), without_witnesses(taken, witnesses).size());
+    const auto size_of_best = std::pair(best.size(), without_witnesses(best, witnesses).size());
     if (size > size_of_best || (size == size_of_best && taken < best)) best = taken;
   }
   return best;

@@ -1,7 +1,6 @@
 #include "actors/node/assembly.hpp"
 
 #include "actors/membership/view_rules.hpp"
-#include "actors/membership/view_ballots.hpp"
 #include "actors/node/link_bindings.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/view_shares.hpp"
@@ -28,13 +27,14 @@ void assembly::build(const std::vector<route_decision>& decisions) {
                                                           .trace_file = setup.records.trace_file,
                                                           .graph_file = setup.records.graph_file,
                                                           .recording = setup.records.recording});
-  core_.run.show_facts(view, decisions, core_.change);
+  core_.run.show_facts(view, decisions, core_.change, core_.kept);
 }
 
 void assembly::rebuild() {
   for (const auto& line : describe_shares()) core_.setup.display->detail(line);
   spawn_graph();
-  core_.run.show_facts(core_.view(), {}, core_.change);  // decisions were for other routes
+  // Decisions were for other routes.
+  core_.run.show_facts(core_.view(), {}, core_.change, core_.kept);
   core_.phase = core_.begins() ? run_phase::building : run_phase::rebuilding;
 }
 
@@ -83,7 +83,7 @@ void assembly::spawn_graph() {
                        .node_paused = self,
                        .node_gave_up = self,
                        .node_offered = self,
-                       .before = core_.run.before(core_.change),
+                       .before = core_.run.before(core_.kept),
                        .carried = [view = setup.records.view] { return view->own().carried(); },
                        .epoch = core_.view().epoch,
                        .seats = view.members.empty() ? seat_list{view.seat} : seats_of(view.members),
@@ -93,8 +93,8 @@ void assembly::spawn_graph() {
 
 bool assembly::bind_if_complete() {
   const bool builds = core_.phase == run_phase::building || core_.phase == run_phase::rebuilding;
-  const bool ends = core_.change.at() == view_change::step::leaving;
-  if (!builds || ends || !core_.run.built() || !core_.members.is_complete()) return false;
+  if (!builds || core_.change.ends_a_graph() || !core_.run.built() || !core_.members.is_complete())
+    return false;
   binding_ = peers();
   bind_witnesses();
   if (binding_.empty()) {
@@ -150,7 +150,7 @@ binding_context assembly::context() const {
           .lost = self,
           .flow = self,
           .reports = shows ? port<report_arrived>(telemetry_) : port<report_arrived>(),
-          .before = core_.run.before(core_.change),
+          .before = core_.run.before(core_.kept),
           .around = setup.around,
           .shared = core_.run.graph().lasting().the_caller};
 }

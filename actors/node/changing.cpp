@@ -64,11 +64,11 @@ void changing::hold() {
 }
 
 void changing::take_early() {
-  if (const auto clock = core_.change.take_early()) take(*clock);
+  if (const auto clock = core_.change.take_early_drain()) take(*clock);
 }
 
 void changing::take(clock_id clock) {
-  if (!core_.change.agree(clock, core_.phase == run_phase::training)) return;
+  if (!core_.change.drains(clock)) return;
   core_.setup.display->detail("membership: another view begins with iteration " +
                               std::to_string(value(clock)));
   core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {clock, core_.view().epoch});
@@ -76,7 +76,7 @@ void changing::take(clock_id clock) {
 
 std::optional<clock_id> changing::on(const training_paused& m) {
   if (core_.phase != run_phase::training || m.epoch != core_.view().epoch ||
-      !core_.change.paused(m.test_phases, std::chrono::steady_clock::now()))
+      !core_.change.has_drained(m.test_phases, std::chrono::steady_clock::now()))
     return std::nullopt;
   return clock_id{value(m.version)};
 }
@@ -85,9 +85,9 @@ std::optional<clock_id> changing::on(const training_paused& m) {
 
 namespace {
 
-std::vector<caf::actor_addr> addresses_of(const std::vector<port<shut_down>>& actors) {
-  std::vector<caf::actor_addr> out;
-  for (const auto& a : actors) out.push_back(caf::actor_cast<caf::actor_addr>(a.target()));
+std::set<view_change::task> tasks_of(const std::vector<port<shut_down>>& actors) {
+  std::set<view_change::task> out;
+  for (const auto& a : actors) out.insert(a.target()->id());
   return out;
 }
 
@@ -104,80 +104,43 @@ std::vector<port<shut_down>> changing::passing(bool with_state) const {
   return out;
 }
 
-bool changing::can_follow(const frames::next_view& next) const {
-  const auto& change = core_.change;
-  if (has_seat(next.lacking, core_.view().seat)) {
-    const auto whole = core_.run.whole_version();
-    // What was on its way may have come since this node has said so.
-    return whole && value(*whole) + 1 >= value(next.first_clock) && *whole <= version_id{value(next.first_clock)};
-  }
-  if (core_.setup.around) return has_version(next.first_clock);
-  if (change.knows_next() || change.at() == view_change::step::paused)
-    return next.first_clock == change.clock() ||
-           (change.at() == view_change::step::paused && has_version(next.first_clock));
-  const auto& view = core_.view();
-  const bool comes_again = begins_again(view, next) && view.brought(view.seat);
-  return comes_again || has_version(next.first_clock);
-}
-
-/// Of all parameters, and since this view began.
-bool changing::has_version(clock_id clock) const {
-  const auto whole = core_.run.whole_version();
-  // Who had the version that a view of programs begins with may be lost before another one has got it: then they go back once more.
-  const auto first = core_.setup.around ? 0 : value(core_.view().first_clock);
-  const auto wanted = value(clock);
-  return whole && wanted >= first && wanted <= value(*whole) &&
-         value(*whole) - wanted < core_.run.store()->copies();
-}
-
-void changing::freeze() {
-  if (core_.phase != run_phase::training) return;
+void changing::freeze(const view_facts& f) {
+  if (core_.change.is_still() || core_.change.has_frozen()) return;
   const auto ending = passing(false);
-  const auto at = core_.change.at();
-  if (at != view_change::step::none && at != view_change::step::draining) return;
-  auto waits_for = addresses_of(ending);
-  const auto& trainer = core_.run.the_trainer().give_up;
-  if (trainer) waits_for.push_back(caf::actor_cast<caf::actor_addr>(trainer.target()));
-  (void)core_.change.freeze(std::move(waits_for), assembly_.silence(),
-                            std::chrono::steady_clock::now());
-  core_.as_node.tell<give_up_clocks>(trainer, {});
+  auto waits_for = tasks_of(ending);
+  const auto& solver = core_.run.the_trainer().give_up;
+  if (solver) waits_for.insert(trainer());
+  core_.change.freeze(std::move(waits_for), assembly_.silence(), std::chrono::steady_clock::now(),
+                      f);
+  core_.as_node.tell<give_up_clocks>(solver, {});
   for (const auto& a : ending) core_.as_node.tell_urgent<shut_down>(a, {});
 }
 
-/// It lasts, and what it has said of the clocks that are given up must not be taken for words of the next view.
-bool changing::gave_up() {
-  const auto& trainer = core_.run.the_trainer().give_up;
-  return left(caf::actor_cast<caf::actor_addr>(trainer.target()));
+/// The trainer lasts, and what it has said of the clocks that are given up must not be taken for words of the next view.
+view_change::task changing::trainer() const {
+  return core_.run.the_trainer().give_up.target()->id();
 }
 
-bool changing::leave(const frames::next_view& next) {
-  const bool goes_further_back = next.first_clock < core_.change.clock();
-  if (core_.change.replace(next)) {
-    goes_back_ = goes_back_ || goes_further_back;
-    return begin_anew();
+void changing::leave(const frames::next_view& next, const view_facts& f) {
+  if (core_.change.is_to_leave_its_view()) {
+    from_ = core_.view();
+    frozen_ = was_lost_ = core_.change.has_frozen();
+    goes_back_ = core_.change.goes_back_for(next);
+    core_.phase = run_phase::changing;
+    core_.members.expect_leader(next.members.front());
+  } else if (core_.change.knows_next()) {
+    goes_back_ = goes_back_ || core_.change.goes_back_for(next);
   }
-  if (core_.phase != run_phase::training) return false;
-  const bool has_frozen = core_.change.at() == view_change::step::frozen;
-  const auto was_paused_at = core_.change.clock();
-  const auto keepers = core_.run.graph().parameters().histories();
-  const bool again = begins_again(core_.view(), next) && core_.change.release_former(next);
-  if (!again && !core_.change.release(next, keepers.size())) return false;
-  from_ = core_.view();
-  frozen_ = was_lost_ = has_frozen;
-  goes_back_ = has_frozen || was_paused_at != next.first_clock;
-  core_.phase = run_phase::changing;
-  core_.members.expect_leader(next.members.front());
-  if (again) {
-    end_graph();
-    return false;
-  }
+  core_.change.follows(next, f);
+}
+
+void changing::release() {
   // Between programs what is released is no state, and a node may lack the version.
   const auto version = core_.setup.run->survive > 0 && !core_.setup.around
-                           ? std::optional(version_id{value(next.first_clock)})
+                           ? std::optional(version_id{value(core_.change.clock())})
                            : std::nullopt;
-  for (const auto& keeper : keepers)
+  for (const auto& keeper : core_.run.graph().parameters().histories())
     core_.as_node.tell<release_history>(keeper, {core_.as_node.self(), version});
-  return false;
 }
 
 void changing::begin_with_zeros(const std::vector<std::string>& layers, clock_id clock) {
@@ -199,32 +162,23 @@ void changing::go_back() {
   core_.as_node.tell<poseidon::go_back>(core_.run.checkpoints(), {version});
 }
 
-/// Nothing of the view that is replaced has been sent: values and solver state are where they were.
-bool changing::begin_anew() {
-  if (core_.change.at() != view_change::step::rebuilding) return false;  // it is not built yet
-  if (core_.phase == run_phase::parting) return true;
-  core_.phase = core_.begins() ? run_phase::building : run_phase::changing;
-  end_graph();
-  return false;
-}
-
 void changing::on(const history_released& m) {
-  if (core_.phase == run_phase::changing && core_.change.released(m)) end_graph();
+  if (core_.change.released()) core_.kept.add(m);
 }
 
 /// What streams have queued of a pass that is left is not computed any more.
-void changing::end_graph() {
+void changing::end_graph(view_action::end_graph::cause why) {
+  using cause = view_action::end_graph::cause;
+  if (why == cause::former_state_is_taken) core_.kept.give_again();
+  if (why == cause::view_is_replaced)
+    core_.phase = core_.begins() ? run_phase::building : run_phase::changing;
   const auto computing =
       std::exchange(frozen_, false) ? std::vector<port<shut_down>>() : passing(false);
   auto ending = passing(true);
   for (const auto& a : computing) core_.as_node.tell_urgent<shut_down>(a, {});
   for (const auto& a : ending) core_.as_node.tell<shut_down>(a, {});
   ending.insert(ending.end(), computing.begin(), computing.end());
-  core_.change.leave(addresses_of(ending));
-}
-
-bool changing::left(const caf::actor_addr& actor) {
-  return !core_.has_ended() && core_.change.left(actor);
+  core_.change.ends(tasks_of(ending));
 }
 
 // -- the new one begins ---------------------------------------------------------------------------------
@@ -248,16 +202,17 @@ void changing::rebuild() {
                : was_lost_     ? "all members are linked again"
                                : "nobody has joined";
   if (!zeroed_.empty()) changed_ += ", " + zeroed_;
-  if (!again) core_.change.rebuild(std::make_shared<partition>(core_.run.store()->cut()));
+  if (!again) core_.kept.was_cut(std::make_shared<partition>(core_.run.store()->cut()));
+  core_.change.has_built();
   core_.members.enter(next);
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
     core_.phase = run_phase::parting;
-    (void)core_.run.bring_home(core_.change, next.seat);
+    (void)core_.run.bring_home(core_.change, core_.kept, next.seat);
     core_.members.dial_newcomers(core_.here());
     return assembly_.part();
   }
-  core_.run.rebuild(core_.change, next);
+  core_.run.rebuild(core_.change, core_.kept, next);
   assembly_.rebuild();
 }
 
@@ -265,7 +220,8 @@ void changing::begin() {
   core_.phase = run_phase::training;
   core_.begun = true;
   const bool keeps = core_.setup.run->survive > 0 && !core_.view().before.empty();
-  if (core_.change.under_way()) (void)core_.change.resume(std::chrono::steady_clock::now(), keeps);
+  (void)core_.change.begins(std::chrono::steady_clock::now());
+  core_.kept.view_begins(keeps);
   core_.run.promise(core_.view().members, false);
   if (core_.view().epoch > 0) show();
   take_early();
@@ -274,7 +230,8 @@ void changing::begin() {
 void changing::resume() {
   values_.hand_over();
   const auto why = core_.change.next().why;
-  stopped_ = core_.change.resume(std::chrono::steady_clock::now(), core_.setup.run->survive > 0);
+  stopped_ = core_.change.begins(std::chrono::steady_clock::now());
+  core_.kept.view_begins(core_.setup.run->survive > 0);
   core_.run.promise(core_.view().members, routes_changed_ || !zeroed_.empty());
   zeroed_.clear();
   show(changed_, why);

@@ -1,7 +1,6 @@
 // actors/node/changing.hpp
 //
-// A node's way from one view to the next, while the run goes on: what it does at each step of view_change. A part of
-// `node`.
+// A node's way from one view to the next, while the run goes on: what it does as view_change asks. A part of `node`.
 //
 // All nodes change before the same clock C (view_change.hpp). Each trains what comes before C with the old routes and waits
 // until all of it has arrived. The graph is ended and built again for C, as at the start, but with the values that this node
@@ -32,19 +31,18 @@ class changing {
   /// The solver has paused. Returns  the clock up to which this node has drained; empty: it was not asked to.
   [[nodiscard]] std::optional<clock_id> on(const training_paused& m);
   /// A member is lost: the solver and all that computes end what they do; solver state stays where it is.
-  void freeze();
-  /// The solver has given up its clocks. True: this node has frozen.
-  [[nodiscard]] bool gave_up();
-  /// Whether this node can go to that view: it has the parameters of its first version. Others may say anything.
-  [[nodiscard]] bool can_follow(const frames::next_view& next) const;
-  /// Every node has drained or frozen, and this is the next view: this node's actors give their solver state away. Or this view replaces one
-  /// that was to be the next: the graph for that one ends. True: there is none, so this node rebuilds at once.
-  [[nodiscard]] bool leave(const frames::next_view& next);
+  void freeze(const view_facts& f);
+  /// As view_change::left has it: of the solver, which gives its clocks up and does not end, or of an actor.
+  [[nodiscard]] view_change::task trainer() const;
+  /// Every node has drained or frozen, and this is the next view; or it replaces one that was to be the next.
+  void leave(const frames::next_view& next, const view_facts& f);
+  /// This node's actors give their solver state away.
+  void release();
+  /// The actors of the graph that stands end.
+  void end_graph(view_action::end_graph::cause why);
   /// The view that comes next begins without the solver state of these layers, or a part of it. Tells the user.
   void begin_with_zeros(const std::vector<std::string>& layers, clock_id clock);
   void on(const history_released& m);
-  /// An actor has ended. True: it was the last one that had to end.
-  [[nodiscard]] bool left(const caf::actor_addr& actor);
   /// Enters the next view and spawns its graph; or waits, where this node is no member of it, until the others are ready.
   /// Errors   as local_run::rebuild, member::dial_members.
   void rebuild();
@@ -59,12 +57,8 @@ class changing {
   [[nodiscard]] std::chrono::milliseconds stopped() const { return stopped_; }
 
  private:
-  /// The actors of the graph that stands.
-  void end_graph();
   [[nodiscard]] std::vector<port<shut_down>> passing(bool with_state) const;
-  [[nodiscard]] bool has_version(clock_id clock) const;
   void go_back();
-  [[nodiscard]] bool begin_anew();
   /// Tells the user of the view that training begins with, or goes on with. `changed`: as in progress::view.
   void show(const std::string& changed = {}, const std::string& why = {}) const;
 

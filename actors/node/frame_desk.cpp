@@ -3,29 +3,11 @@
 #include "actors/links/frame_check.hpp"
 #include "actors/node/node.hpp"
 #include "messages/frame_table.hpp"
-#include "messages/overloaded.hpp"
 
 #include <algorithm>
 #include <variant>
 
 namespace poseidon {
-
-namespace {
-
-/// Of the view that a ballot is about; 0: it is no ballot.
-std::uint64_t epoch_of_ballot(const frame_header& h) {
-  return std::visit(
-      []<class F>(const F& f) -> std::uint64_t {
-        if constexpr (one_of<F, frames::view_prepare, frames::view_promise, frames::view_accept,
-                             frames::view_accepted>)
-          return f.epoch;
-        else
-          return 0;
-      },
-      h);
-}
-
-}  // namespace
 
 frame_desk::next frame_desk::hear(const control_arrived& m) {
   const auto& view = core_.view();
@@ -49,16 +31,16 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   const bool hands_over = leader != view.leader() || core_.phase == run_phase::parting;
   if (why && (hands_over || is_of_another_view(m.header, writer, here))) return next::nothing;
   if (why && !is_member && epoch_of_ballot(m.header) != 0) {
-    leave_out(m.seat);
+    // It has come with a view of which only the leader before knew, and the members have agreed on another one: it may come again.
+    core_.close_link_to(m.seat,
+                        {"the other nodes have agreed on a view without " + view.name_of(m.seat),
+                         frames::goodbye::cause::left_out});
     return next::nothing;
   }
   if (!why) why = turns_.refusal_of(m.header, m.seat);
   if (why) {
     // The link's end is the run's: the peer hears why, and so does the user.
-    const auto& links = core_.members.links();
-    if (const auto link = links.find(m.seat); link != links.end())
-      core_.as_node.tell<close_link>(link->second,
-                                     {view.name_of(m.seat) + " sent a bad frame: " + *why});
+    core_.close_link_to(m.seat, {view.name_of(m.seat) + " sent a bad frame: " + *why});
     return next::nothing;
   }
   return std::visit(
@@ -71,31 +53,10 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
       m.header);
 }
 
-/// The newest view that this node knows, begun or not.
-std::uint64_t frame_desk::newest_epoch() const {
-  return std::max(core_.view().epoch, core_.change.next().epoch);
-}
-
 written_in frame_desk::view_of(const control_arrived& m) const {
-  const auto newest = newest_epoch();
+  const auto newest = core_.newest_epoch();
   if (m.epoch == 0 || m.epoch == newest) return written_in::same_view;
   return m.epoch < newest ? written_in::earlier_view : written_in::later_view;
-}
-
-/// It has come with a view of which only the leader before knew, and the members have agreed on another one: it may come again.
-void frame_desk::leave_out(seat_id seat) {
-  const auto& links = core_.members.links();
-  const auto link = links.find(seat);
-  if (link == links.end()) return;
-  core_.as_node.tell<close_link>(
-      link->second, {"the other nodes have agreed on a view without " + core_.view().name_of(seat),
-                     frames::goodbye::cause::left_out});
-}
-
-/// Where a member is lost, another node than the leader may know the next view first, and be ready for it.
-bool frame_desk::is_ready_for_unknown_view(const control_arrived& m) {
-  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
-  return ready != nullptr && ready->epoch > agreement_.epoch();
 }
 
 /// What is said to the leader of a view that forms, by a node that knows it. Where members are lost, the others may have agreed on a
@@ -104,7 +65,9 @@ bool frame_desk::is_for_leader_to_be(const control_arrived& m) {
   if (core_.setup.run && core_.setup.run->survive > 0 && !core_.view().leads() &&
       std::holds_alternative<frames::suspect>(m.header))
     return core_.phase == run_phase::training;
-  return is_ready_for_unknown_view(m);
+  // Another node than the leader may know the next view first, and be ready for it.
+  const auto* const ready = std::get_if<frames::member_ready>(&m.header);
+  return ready != nullptr && ready->epoch > core_.newest_epoch();
 }
 
 /// Another node has heard the next view, and who leads it, on its own link: this one hears it later.
@@ -113,7 +76,7 @@ bool frame_desk::is_early(const control_arrived& m) {
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
     return core_.phase == run_phase::gathering;
-  return epoch_of_ballot(m.header) > agreement_.epoch();
+  return epoch_of_ballot(m.header) > core_.newest_epoch();
 }
 
 bool frame_desk::is_too_early(const control_arrived& m) {
@@ -130,7 +93,7 @@ bool frame_desk::is_too_early(const control_arrived& m) {
 /// It is of a view that another one has replaced, or that this node has heard of already. What members may say once in a view is
 /// counted anew as soon as this node follows the others to the next one, so from then on what is of the view before is late.
 bool frame_desk::is_too_late(const control_arrived& m) {
-  const auto newest = newest_epoch();
+  const auto newest = core_.newest_epoch();
   // From a witness that has left meanwhile, too, which is no member any more.
   const auto of_ballot = epoch_of_ballot(m.header);
   if (of_ballot > 0 && of_ballot < newest && core_.members.is_gone(m.seat)) return true;
@@ -138,8 +101,7 @@ bool frame_desk::is_too_late(const control_arrived& m) {
     return ready->epoch < newest;
   if (m.epoch > 0 && m.epoch < newest && is_of_its_senders_view(m.header)) return true;
   const auto* const next = std::get_if<frames::next_view>(&m.header);
-  return next != nullptr && core_.phase != run_phase::gathering &&
-         next->epoch <= agreement_.epoch();
+  return next != nullptr && core_.phase != run_phase::gathering && next->epoch <= newest;
 }
 
 }  // namespace poseidon

@@ -4,7 +4,6 @@
 // is for. A part of `node`.
 #pragma once
 #include "actors/cluster/frame_turns.hpp"
-#include "actors/node/agreement.hpp"
 #include "actors/node/assembly.hpp"
 #include "actors/node/changing.hpp"
 #include "actors/node/joining.hpp"
@@ -22,19 +21,18 @@ namespace poseidon {
 class frame_desk {
  public:
   frame_desk(node_core& core, joining& joiner, leader_line& leader, assembly& graph,
-             changing& change, agreement& decided, rates& speeds, run_end& end)
+             changing& change, rates& speeds, run_end& end)
       : core_(core),
         joining_(joiner),
         leader_(leader),
         assembly_(graph),
         changing_(change),
-        agreement_(decided),
         rates_(speeds),
         end_(end) {}
 
-  /// What the node is to do next. `follow`: the frame is the next view. `part`: the next view has begun without it. `lose`: the frame is a
-  /// member's suspect of itself.
-  enum class next { nothing, build, begin, resume, follow, part, lose };
+  /// What the node is to do next. `vote`: the frame is of a ballot. `follow`: it is the next view. `part`: the next view has begun without
+  /// it. `lose`: the frame is a member's suspect of itself.
+  enum class next { nothing, build, begin, resume, vote, follow, part, lose };
   /// A frame that its sender may not say ends that link.  Errors   as the parts.
   [[nodiscard]] next hear(const control_arrived& m);
   /// What is said once for a view may be said again.
@@ -49,14 +47,12 @@ class frame_desk {
     seat_id seat{};
     worker_id worker{};  ///< in this node's view
   };
-  void leave_out(seat_id seat);
-  [[nodiscard]] std::uint64_t newest_epoch() const;
   [[nodiscard]] written_in view_of(const control_arrived& m) const;
-  [[nodiscard]] bool is_ready_for_unknown_view(const control_arrived& m);
   [[nodiscard]] bool is_for_leader_to_be(const control_arrived& m);
   [[nodiscard]] bool is_early(const control_arrived& m);
   [[nodiscard]] bool is_too_early(const control_arrived& m);
   [[nodiscard]] bool is_too_late(const control_arrived& m);
+  next to_trainer(frame_header f, const sender& from);
   // One per frame that reaches a node (messages/frame_table.hpp): a missing one does not compile.
   next on(const frames::view& f, const sender& from);
   next on(const frames::gathering& f, const sender& from);
@@ -67,8 +63,8 @@ class frame_desk {
   next on(const frames::leave_wanted& f, const sender& from);
   next on(const frames::suspect& f, const sender& from);
   next on(const frames::worker_done& f, const sender& from);
-  next on(const frames::worker_left& f, const sender& from);
-  next on(const frames::factor_offer& f, const sender& from);
+  next on(const frames::worker_left& f, const sender& from) { return to_trainer(f, from); }
+  next on(const frames::factor_offer& f, const sender& from) { return to_trainer(f, from); }
   next on(const frames::probe& f, const sender& from);
   next on(const frames::probe_heard& f, const sender& from);
   next on(const frames::watch& f, const sender& from);
@@ -79,16 +75,11 @@ class frame_desk {
   next on(const frames::hold_training& f, const sender& from);
   next on(const frames::worker_paused& f, const sender& from);
   next on(const frames::drain& f, const sender& from);
-  next on(const frames::next_view& f, const sender& from);
-  next on(const frames::view_prepare& f, const sender& from) { return vote(f, from); }
-  next on(const frames::view_promise& f, const sender& from) { return vote(f, from); }
-  next on(const frames::view_accept& f, const sender& from) { return vote(f, from); }
-  next on(const frames::view_accepted& f, const sender& from) { return vote(f, from); }
-  template <class Ballot>
-  next vote(const Ballot& f, const sender& from) {
-    agreement_.hear(from.seat, f);
-    return next::nothing;
-  }
+  next on(const frames::next_view&, const sender&) { return next::follow; }
+  next on(const frames::view_prepare&, const sender&) { return next::vote; }
+  next on(const frames::view_promise&, const sender&) { return next::vote; }
+  next on(const frames::view_accept&, const sender&) { return next::vote; }
+  next on(const frames::view_accepted&, const sender&) { return next::vote; }
   next on(const frames::send_rate& f, const sender& from);
   next on(const frames::gather_history& f, const sender& from);
   next on(const frames::worker_report& f, const sender& from);
@@ -98,7 +89,6 @@ class frame_desk {
   leader_line& leader_;
   assembly& assembly_;
   changing& changing_;
-  agreement& agreement_;
   rates& rates_;
   run_end& end_;
   frame_turns turns_;

@@ -58,9 +58,7 @@ frame_desk::next frame_desk::on(const frames::leave_wanted& f, const sender& fro
 frame_desk::next frame_desk::on(const frames::suspect& f, const sender& from) {
   if (!core_.comes(f.seat)) return next::nothing;
   const auto why = core_.view().name_of(from.seat) + " has no link to it: " + f.why;
-  const auto& links = core_.members.links();
-  if (const auto link = links.find(f.seat); link != links.end())
-    core_.as_node.tell<close_link>(link->second, {why, frames::goodbye::cause::left_out});
+  core_.close_link_to(f.seat, {why, frames::goodbye::cause::left_out});
   core_.members.lost(f.seat, why);
   leader_.missing(f.seat, why);
   return next::nothing;
@@ -101,6 +99,12 @@ frame_desk::next frame_desk::on(const frames::send_rate& f, const sender& from) 
 
 // -- for the node's actors -------------------------------------------------------------------------------
 
+frame_desk::next frame_desk::to_trainer(frame_header f, const sender& from) {
+  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control,
+                                      {from.worker, std::move(f), from.seat});
+  return next::nothing;
+}
+
 frame_desk::next frame_desk::on(const frames::watch& f, const sender& from) {
   core_.as_node.tell<control_arrived>(assembly_.the_telemetry(), {from.worker, f, from.seat});
   return next::nothing;
@@ -114,9 +118,8 @@ frame_desk::next frame_desk::on(const frames::gather_history& f, const sender& f
 }
 
 frame_desk::next frame_desk::on(const frames::worker_report& f, const sender& from) {
-  if (core_.phase != run_phase::training || core_.change.has_frozen()) return next::nothing;
-  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from.worker, f, from.seat});
-  return next::nothing;
+  const bool trains = core_.phase == run_phase::training && !core_.change.has_frozen();
+  return trains ? to_trainer(f, from) : next::nothing;
 }
 
 // -- the next view ---------------------------------------------------------------------------------------
@@ -134,15 +137,6 @@ frame_desk::next frame_desk::on(const frames::worker_paused& f, const sender& fr
 
 frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
   if (!is_over(core_)) changing_.take(f.clock);
-  return next::nothing;
-}
-
-/// Where nobody can be lost, members agree on a view when all of them wait for it, before the same clock.
-frame_desk::next frame_desk::on(const frames::next_view& f, const sender&) {
-  const auto& change = core_.change;
-  const bool waits = change.at() == view_change::step::paused || change.knows_next();
-  if (core_.setup.run->survive > 0 || (waits && f.first_clock == change.clock()))
-    return next::follow;
   return next::nothing;
 }
 
@@ -165,16 +159,6 @@ frame_desk::next frame_desk::on(const frames::stop_after& f, const sender&) {
   if (is_over(core_)) return next::nothing;  // the next view's leader is asked again
   end_.note_stop(f.version, f.reason);
   core_.as_node.tell<finish_after>(core_.run.the_trainer().finish, {f.version, f.reason});
-  return next::nothing;
-}
-
-frame_desk::next frame_desk::on(const frames::worker_left& f, const sender& from) {
-  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from.worker, f, from.seat});
-  return next::nothing;
-}
-
-frame_desk::next frame_desk::on(const frames::factor_offer& f, const sender& from) {
-  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control, {from.worker, f, from.seat});
   return next::nothing;
 }
 

@@ -128,7 +128,7 @@ void joining::prepare(const frames::view& f) {
 void joining::enter(const frames::view& f) {
   take_run(f);
   core_.run.begin_after(f.before);
-  if (!f.before.seats.empty()) core_.change.enter(f.first_clock, f.test_phases, next_view_of(f));
+  if (!f.before.seats.empty()) core_.change.enters(f.first_clock, f.test_phases, next_view_of(f));
   const auto& view = core_.view();
   core_.setup.display->note(
       "joined: worker " + std::to_string(value(view.seat)) + " of " +

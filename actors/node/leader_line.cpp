@@ -29,39 +29,29 @@ bool leader_line::done(version_id version) const {
 }
 
 void leader_line::holds(clock_id clock) const {
-  if (leading_)
-    leading_->holds(core_.view().seat, clock);
-  else
-    core_.members.to_leader(frames::worker_paused{clock, false});
+  leading_ ? leading_->holds(core_.view().seat, clock)
+           : core_.members.to_leader(frames::worker_paused{clock, false});
 }
 
 void leader_line::drained(clock_id clock) const {
-  if (leading_)
-    leading_->drained(core_.view().seat, clock);
-  else
-    core_.members.to_leader(frames::worker_paused{clock, true});
+  leading_ ? leading_->drained(core_.view().seat, clock)
+           : core_.members.to_leader(frames::worker_paused{clock, true});
 }
 
 void leader_line::leaves(const std::string& why) const {
-  if (leading_)
-    leading_->leaves(core_.view().seat, why);
-  else
-    core_.members.to_leader(frames::leave_wanted{why});
+  leading_ ? leading_->leaves(core_.view().seat, why)
+           : core_.members.to_leader(frames::leave_wanted{why});
 }
 
 void leader_line::missing(seat_id seat, const std::string& why) const {
-  if (leading_)
-    leading_->gone(seat, why);
-  else
-    core_.members.send(core_.change.leader().value_or(core_.view().leader()),
-                       {frames::suspect{seat, why}, {}, 0});
+  if (leading_) return (void)leading_->gone(seat, why);
+  core_.members.send(core_.change.leader().value_or(core_.view().leader()),
+                     {frames::suspect{seat, why}, {}, 0});
 }
 
 void leader_line::rate(const link_watch::rate& r) const {
-  if (leading_)
-    leading_->rate(core_.view().self(), r);
-  else
-    core_.members.to_leader(frames::send_rate{r.mbit_s, r.probed});
+  leading_ ? leading_->rate(core_.view().self(), r)
+           : core_.members.to_leader(frames::send_rate{r.mbit_s, r.probed});
 }
 
 void leader_line::end() {

@@ -122,7 +122,7 @@ void leading::tell_view() {
   if (!view.before.empty()) {
     told.before.seats = view.before;
     core_.run.begin_after(told.before);
-    core_.change.enter(told.first_clock, told.test_phases, next_view_of(told));
+    core_.change.enters(told.first_clock, told.test_phases, next_view_of(told));
   }
   for (const auto& line : view.lines()) setup.display->detail(line);
   for (const auto seat : view.others()) {

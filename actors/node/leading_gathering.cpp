@@ -115,7 +115,7 @@ void leading::joined(const frames::member& joiner) {
 bool leading::agree(const plan::agree_on_first_view& m) {
   const auto& run = *core_.setup.run;
   core_.members.enter(formed(core_.view(), m.members, clock_id{run.first_clock},
-                              run.survive > 0 && run.declared.empty()));
+                             run.survive > 0 && run.declared.empty()));
   const bool equal = core_.setup.choices.shares.what == share_option::kind::equal;
   if (equal) return !awaits_routes_ && tell_view_if_known();
   ask_speeds();

@@ -21,11 +21,7 @@ void leavers::view_begins() {
 void leavers::look() {
   if (!core_.view().leads() || core_.phase != run_phase::training) return;
   if (all_have_trained()) of_older_views_.merge(std::exchange(of_view_, {}));
-  for (const auto seat : std::exchange(of_older_views_, {})) {
-    const auto& links = core_.members.links();
-    if (const auto link = links.find(seat); link != links.end())
-      core_.as_node.tell<close_link>(link->second, {});
-  }
+  for (const auto seat : std::exchange(of_older_views_, {})) core_.close_link_to(seat, {});
 }
 
 /// A clock's gradients are of versions that are at most `staleness` clocks old. So when all of the clock after those are here, each

@@ -118,14 +118,14 @@ partition local_run::cut_for(std::size_t workers, const std::vector<std::uint8_t
   return cut;
 }
 
-std::shared_ptr<const partition> local_run::before(const view_change& change) const {
-  if (change.before() || former_.seats.empty()) return change.before();
+std::shared_ptr<const partition> local_run::before(const kept_state& kept) const {
+  if (kept.before() || former_.seats.empty()) return kept.before();
   return std::make_shared<partition>(cut_for(former_.seats.size(), former_.routes));
 }
 
-bool local_run::bring_home(const view_change& change, seat_id self) {
+bool local_run::bring_home(const view_change& change, const kept_state& kept, seat_id self) {
   store()->come_home();
-  if (change.before() == nullptr) return false;  // a newcomer gets them when the view begins
+  if (kept.before() == nullptr) return false;  // a newcomer gets them when the view begins
   const bool lacks = has_seat(change.next().lacking, self);
   store()->go_back(value(change.clock()) - (lacks ? 1 : 0));
   if (lacks)
@@ -134,9 +134,10 @@ bool local_run::bring_home(const view_change& change, seat_id self) {
   return !lacks;
 }
 
-void local_run::rebuild(const view_change& change, const agreed_view& view) {
+void local_run::rebuild(const view_change& change, const kept_state& kept,
+                        const agreed_view& view) {
   const auto old = store();
-  const bool has_values = bring_home(change, view.seat);
+  const bool has_values = bring_home(change, kept, view.seat);
   const auto clock = value(change.clock());
   const auto& next = change.next();
   auto& run = *setup_.run;
@@ -182,7 +183,7 @@ const std::vector<caf::actor>& local_run::spawn(graph_context context) {
 }
 
 void local_run::show_facts(const agreed_view& view, const std::vector<route_decision>& decisions,
-                           const view_change& change) const {
+                           const view_change& change, const kept_state& kept) const {
   auto facts = facts_of(*compiled_, *setup_.run, decisions);
   facts.promise =
       describe_promise(*compiled_, *setup_.run, with_kinds(view.members, setup_.run->kinds)).text;
@@ -192,7 +193,7 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   facts.leader = value(view.leader());
   facts.epoch = view.epoch;
   facts.first_clock = began_at_;
-  if (change.before() != nullptr)
+  if (kept.before() != nullptr)
     keep_reasons(
         setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
         "changed at iteration " + std::to_string(value(change.clock())) + ": " + change.next().why,

@@ -3,8 +3,9 @@
 // What this node trains: its compiled nets, the actors on them, and the parameters, which outlive both when the view
 // changes. A plain object of `node`.
 #pragma once
-#include "actors/cluster/view_change.hpp"
 #include "actors/membership/view.hpp"
+#include "actors/membership/view_change.hpp"
+#include "actors/node/kept_state.hpp"
 #include "actors/node/node_setup.hpp"
 #include "actors/node/training_graph.hpp"
 #include "actors/run/compiled_run.hpp"
@@ -46,13 +47,13 @@ class local_run {
   /// Fits the run to `view`, which `change` leads to. Where that view needs other nets or memory, the run is compiled again, and the
   /// parameters are copied from the old one, if that had them.
   /// The old graph has ended.  Errors   as compile_run; logic_bug: the parameters have another version.
-  void rebuild(const view_change& change, const agreed_view& view);
+  void rebuild(const view_change& change, const kept_state& kept, const agreed_view& view);
   /// Brings the parameters of the version that `change` begins with to the host: rebuild() does, and a node that leaves gives its part of
   /// them to those that join.  Returns  whether this node, which has this seat, has them: a newcomer has not, and who lacks that version
   /// has the one before. Errors   logic_bug, as rebuild.
-  bool bring_home(const view_change& change, seat_id self);
+  bool bring_home(const view_change& change, const kept_state& kept, seat_id self);
   /// How parameters were cut in the view before; null in the first one.
-  [[nodiscard]] std::shared_ptr<const partition> before(const view_change& change) const;
+  [[nodiscard]] std::shared_ptr<const partition> before(const kept_state& kept) const;
   /// How they are cut in a view of so many members with these routes.
   [[nodiscard]] partition cut_for(std::size_t workers,
                                   const std::vector<std::uint8_t>& routes) const;
@@ -60,9 +61,9 @@ class local_run {
   [[nodiscard]] std::uint64_t first_sample_of(clock_id clock) const;
   /// The actors on it; the first time also those that last. Returns  those that are to be monitored.
   [[nodiscard]] const std::vector<caf::actor>& spawn(graph_context context);
-  /// For the page; `change`: what this graph was rebuilt for, if it was.
+  /// For the page; `change`: what this graph was rebuilt for, if it was, as `kept` says.
   void show_facts(const agreed_view& view, const std::vector<route_decision>& decisions,
-                  const view_change& change) const;
+                  const view_change& change, const kept_state& kept) const;
 
   [[nodiscard]] bool built() const { return graph_ != nullptr; }
   [[nodiscard]] const compiled_run& compiled() const { return *compiled_; }

@@ -78,8 +78,7 @@ void node::on(const link_accepted& m) {
                                             : leads->joined(core_.members.newest());
     case member::admission::linked:
       // It has missed that the others go on without it, and this node has not entered that view yet.
-      if (core_.change.knows_next() && has_seat(core_.change.next().lost, peer.seat))
-        return leave_to_themselves(core_.change.next());
+      if (core_.change.leaves_behind(peer.seat)) return leave_to_themselves(core_.change.next());
       member_found(peer.seat);
       return guarded([this] {
         if (assembly_.bind_if_complete()) stands();
@@ -102,7 +101,7 @@ void node::asked_to_leave(const link_connection& c) {
 
 /// poseidon-node go-on
 void node::asked_to_go_on(const link_connection& c) {
-  if (!agreement_.go_on_without_them())
+  if (!core_.change.go_on_without_them(facts()))
     return core_.members.turn_away(c, "this node waits for no lost member");
   core_.setup.display->note(
       "asked by poseidon-node go-on to go on without the members that it does not hear");
@@ -172,8 +171,11 @@ void node::on(const control_arrived& m) {
         return begin_as_told(&node::begin);
       case frame_desk::next::resume:
         return begin_as_told(&node::resume);
+      case frame_desk::next::vote:
+        return core_.change.hears(m.seat, m.header, facts());
       case frame_desk::next::follow:
-        return follow(std::get<frames::next_view>(m.header));
+        core_.change.is_told(std::get<frames::next_view>(m.header), facts());
+        return do_actions();
       case frame_desk::next::lose:
         return member_failed(m.seat, std::get<frames::suspect>(m.header).why);
       case frame_desk::next::part:
@@ -204,7 +206,7 @@ void node::on(const training_done& m) {
 
 void node::on(const interrupted& m) {
   if (m.snapshot) return end_.keep_snapshot();
-  if (const auto paused = agreement_.why_paused(); !paused.empty())
+  if (const auto paused = core_.change.why_paused(facts()); !paused.empty())
     return give_up_waiting(paused, "It was told to end", m.leaves);
   // The others may begin the view with this node at this moment, and would lose it.
   if (core_.phase == run_phase::gathering && joining_.is_ready() &&
@@ -226,7 +228,7 @@ void node::watch_progress() {
 
 void node::on(const look_at_progress&) {
   if (core_.phase == run_phase::ended) return;
-  const auto paused = agreement_.why_paused();
+  const auto paused = core_.change.why_paused(facts());
   if (auto why = progress_.look(std::chrono::steady_clock::now(), !paused.empty())) {
     paused.empty() ? fail(std::move(*why), 3)
                    : give_up_waiting(paused, "It has waited for --progress-limit", false);

@@ -13,7 +13,7 @@
 //
 // It only hears, asks the part that the message is for, and passes on what that answers. Its parts are plain objects
 // (docs/decisions/032) that share a node_core: leading or joining until there is a view, assembly (the graph and its links),
-// value_sender (what training begins with), agreement (on the next view), changing (to it), rates (of links), run_end; frame_desk for what other
+// value_sender (what training begins with), changing (to the next view), rates (of links), run_end; frame_desk for what other
 // nodes say, leader_line for what the leader is to hear.
 //
 // Accepts  start_node         from the app
@@ -50,7 +50,6 @@
 // Detached: it compiles nets and dials.
 #pragma once
 #include "actors/core/actor.hpp"
-#include "actors/node/agreement.hpp"
 #include "actors/node/assembly.hpp"
 #include "actors/node/changing.hpp"
 #include "actors/node/frame_desk.hpp"
@@ -149,7 +148,20 @@ class node : public actor<node> {
   void act_on(const plan::propose_view& a);
   void act_on(const plan::collect_leavers& a);
   void act_on(const plan::end_run&);
-  void act_on(const plan::all_are_done&);
+  void act_on(const plan::all_are_done&) { close(); }
+  // What the next view asks for (actors/membership/view_change.hpp).
+  void act_on(const view_action::send& a) { core_.members.send(a.to, {a.frame, {}, 0}); }
+  void act_on(const view_action::freeze&) { changing_.freeze(facts()); }
+  void act_on(const view_action::tell_newcomers& a);
+  void act_on(const view_action::follow& a);
+  void act_on(const view_action::release&) { changing_.release(); }
+  void act_on(const view_action::end_graph& a) { changing_.end_graph(a.of); }
+  void act_on(const view_action::build&);
+  void act_on(const view_action::show_pause& a);
+  void act_on(const view_action::end_run& a);
+  void do_actions();
+  /// What view_change is told with each event.
+  [[nodiscard]] view_facts facts() const;
   /// Runs a step; what it throws is the user's to read, not a crash.
   template <class Step>
   void guarded(Step step) {
@@ -169,8 +181,6 @@ class node : public actor<node> {
   void watch_leavers();
   void begin();
   void propose();
-  void take_decision();
-  void follow(const frames::next_view& next);
   void leave_to_themselves(const frames::next_view& next);
   [[nodiscard]] bool goes_on_without(const link_lost& m);
   [[nodiscard]] bool takes_part() const;
@@ -179,13 +189,11 @@ class node : public actor<node> {
   void member_found(seat_id seat);
   void lose(const link_lost& m);
   void link_is_silent(seat_id peer);
-  void has_frozen();
+  void has_left(view_change::task task);
   void left_out(const std::string& why);
-  [[nodiscard]] std::string without_the_first_values(std::uint64_t clock) const;
   void fail_alone(const std::string& text, int exit_code);
   void member_failed(seat_id seat, const std::string& why);
   void agree();
-  void rebuild();
   void report_missing();
   void find_witnesses();
   void newcomer_lost(const link_lost& m);
@@ -202,14 +210,12 @@ class node : public actor<node> {
   assembly assembly_{core_};
   value_sender values_{core_};
   changing changing_{core_, assembly_, values_};
-  agreement agreement_{core_};
   search search_{core_};
   std::optional<plan::propose_view> drained_;  // what is asked for has not been proposed yet
   static constexpr std::size_t most_lost_early = 64;
   // Newcomers, before this node knew of the view with them.
   std::map<seat_id, link_lost> lost_early_;
-  std::optional<frames::next_view> later_;  // the members have agreed while this node freezes
-  bool agrees_ = false;                     // a look_at_agreement is under way
+  bool agrees_ = false;       // a look_at_agreement is under way
   std::set<seat_id> failed_;  // by themselves; what their links still say counts for nothing
   std::optional<std::pair<std::uint64_t, std::string>> last_failure_;  // the clock, and the line
   rates rates_{core_};
@@ -222,7 +228,7 @@ class node : public actor<node> {
   bool leader_changed_ = false;    // with the view that is being built
   bool waits_to_go_ = false;       // its user has sent a signal while it was about to join
   bool looks_ = false;             // a look_at_progress is under way
-  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, agreement_, rates_, end_};
+  frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_, end_};
 };
 
 }  // namespace poseidon

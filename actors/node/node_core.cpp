@@ -12,19 +12,26 @@ namespace poseidon {
 node_core::node_core(node* of, node_setup told)
     : setup(std::move(told)), as_node(of), members(membership()), run(setup) {}
 
-bool node_core::comes(seat_id seat) const {
-  if (!change.knows_next()) return false;
-  const auto& next = change.next();
-  // Who came with a view in which something has been trained is a member of it.
-  const bool comes_once_more = next.epoch == view().epoch || begins_again(view(), next);
-  return view().has(seat) ? comes_once_more && view().brought(seat) : change.brings(seat);
-}
-
 std::string node_core::newest_address(seat_id seat) const {
   for (const auto* const nodes : {&newest_members(), &newest_witnesses()})
     for (const auto& n : *nodes)
       if (n.seat == seat) return n.address;
   return "";
+}
+
+frames::next_view node_core::view_as_told() const {
+  const auto& v = view();
+  frames::next_view out;
+  out.epoch = v.epoch;
+  out.first_clock = v.first_clock;
+  out.members = v.members;
+  out.witnesses = v.witnesses;
+  out.lost = v.lost;
+  if (!setup.run) return out;  // a joiner is told
+  out.routes = numbers_of(setup.run->routes);
+  out.factor_rows = setup.run->factor_rows;
+  for (const auto& s : setup.run->shares) out.shares.push_back({s.samples, s.replicas});
+  return out;
 }
 
 member_setup node_core::membership() {
@@ -59,6 +66,11 @@ member_setup node_core::membership() {
                               run.layer_names());
   };
   return m;
+}
+
+void node_core::close_link_to(seat_id peer, close_link says) const {
+  const auto link = members.links().find(peer);
+  if (link != members.links().end()) as_node.tell<close_link>(link->second, std::move(says));
 }
 
 member_context node_core::here() const {

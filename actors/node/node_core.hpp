@@ -5,8 +5,9 @@
 #pragma once
 #include "actors/cluster/frame_rules.hpp"
 #include "actors/cluster/member.hpp"
-#include "actors/cluster/view_change.hpp"
 #include "actors/core/actor.hpp"
+#include "actors/membership/view_change.hpp"
+#include "actors/node/kept_state.hpp"
 #include "actors/node/local_run.hpp"
 #include "actors/node/node_setup.hpp"
 
@@ -27,6 +28,7 @@ struct node_core {
   member members;
   local_run run;
   view_change change;
+  kept_state kept;
   bool watched = false;  ///< the leader shows the run
   bool begun = false;    ///< this node's solver or caller has begun, in this view or before
   bool done = false;     ///< this node has trained its last clock, and has told the leader
@@ -48,14 +50,20 @@ struct node_core {
   }
   /// Where a member or a witness of the newest view listens; empty: it is neither.
   [[nodiscard]] std::string newest_address(seat_id seat) const;
+  /// The view that holds, as those have been told that were there.
+  [[nodiscard]] frames::next_view view_as_told() const;
   /// Its solver or caller is still to begin, or begins anew: this node comes with the view.
   [[nodiscard]] bool begins() const { return !begun || !view().had(view().seat); }
   [[nodiscard]] bool trains() const { return is_running(phase); }
   /// Whether the node with this seat is a newcomer of a view that has not begun: another view without it can replace that one.
-  [[nodiscard]] bool comes(seat_id seat) const;
+  [[nodiscard]] bool comes(seat_id seat) const { return change.is_to_come(seat, view()); }
+  /// The number of the newest view that this node knows, built or not.
+  [[nodiscard]] std::uint64_t newest_epoch() const { return change.epoch(view()); }
   [[nodiscard]] bool has_ended() const {
     return phase == run_phase::failing || phase == run_phase::ended;
   }
+  /// Where there is a link to that node: its last words.
+  void close_link_to(seat_id peer, close_link says) const;
   /// The actors of the node as the network needs them.
   [[nodiscard]] member_context here() const;
 

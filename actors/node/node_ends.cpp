@@ -23,10 +23,7 @@ void node::on(const training_failed& m) {
 
 void node::an_actor_died(const caf::down_msg& m) {
   if (core_.phase == run_phase::ended) return;
-  if (m.reason == caf::exit_reason::normal) {
-    if (!changing_.left(m.source)) return;
-    return core_.change.has_frozen() ? has_frozen() : rebuild();
-  }
+  if (m.reason == caf::exit_reason::normal) return has_left(m.source.id());
   // A keeper ends where another node has computed other bits than this one, and either may be wrong.
   const bool keeper_ended = core_.run.built() && core_.run.graph().parameters().keeper() &&
                             m.source == caf::actor_cast<caf::actor_addr>(

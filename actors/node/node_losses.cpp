@@ -35,7 +35,8 @@ void node::lose(const link_lost& m) {
     newcomer_lost(m);
     return leader_.missing(m.peer, m.reason.value_or(m.why));
   }
-  if (takes_part() && agreement_.knows_as_lost(m.peer)) return core_.members.lost(m.peer, m.why);
+  if (takes_part() && core_.change.knows_as_lost(m.peer, view()))
+    return core_.members.lost(m.peer, m.why);
   if (m.of == frames::goodbye::cause::left_out && takes_part() && core_.setup.run->survive > 0)
     return left_out(m.why);
   if (goes_on_without(m)) return member_lost(m);
@@ -50,7 +51,8 @@ void node::lose(const link_lost& m) {
 /// The leader leaves it out. Where the leader is lost, too, the others have to know whether this one may still agree on another view.
 void node::newcomer_lost(const link_lost& m) {
   if (core_.setup.run->survive == 0 || core_.phase == run_phase::parting) return;
-  m.said_goodbye ? agreement_.dead(m.peer) : search_.lost(m.peer, m.fresh, agreement_.epoch());
+  m.said_goodbye ? core_.change.dead(m.peer, facts())
+                 : search_.lost(m.peer, m.fresh, core_.newest_epoch());
 }
 
 /// In a view that has begun here, or begins.
@@ -63,7 +65,7 @@ bool node::takes_part() const {
 /// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
 bool node::goes_on_without(const link_lost& m) {
   const bool alone = !m.on_purpose || m.of == frames::goodbye::cause::writer ||
-                     leavers_.needs(m.peer) || search_.was_found(m.peer, agreement_.epoch());
+                     leavers_.needs(m.peer) || search_.was_found(m.peer, core_.newest_epoch());
   if (!takes_part() || !alone || core_.setup.run->survive == 0 || core_.has_ended()) return false;
   return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
 }
@@ -79,14 +81,15 @@ void node::member_lost(const link_lost& m) {
   core_.members.lost(m.peer, m.why);
   core_.setup.records.view->lost(m.peer, m.why);
   const bool has_failed = failed_.contains(m.peer) || (m.said_goodbye && is_voting_witness(m.peer));
-  using fate = agreement::fate;
+  using fate = view_change::fate;
   // Who turns a new link away may have gone on when it was already under way.
-  const bool gone_on = m.slept || search_.was_found(m.peer, agreement_.epoch());
-  agreement_.lost(m.peer, m.why,
-                  has_failed ? fate::dead
-                  : gone_on  ? fate::may_have_gone_on
-                             : fate::unknown);
-  if (!has_failed) search_.lost(m.peer, m.fresh, agreement_.epoch());
+  const bool gone_on = m.slept || search_.was_found(m.peer, core_.newest_epoch());
+  core_.change.loses(m.peer, m.why,
+                     has_failed ? fate::dead
+                     : gone_on  ? fate::may_have_gone_on
+                                : fate::unknown,
+                     facts());
+  if (!has_failed) search_.lost(m.peer, m.fresh, core_.newest_epoch());
   agree();
 }
 
@@ -102,9 +105,9 @@ void node::member_found(seat_id seat) {
   if (core_.has_ended() || !search_.misses(seat)) return;
   core_.setup.display->note(view().name_of(seat) + " is heard again");
   if (is_voting_witness(seat))
-    core_.members.send(seat, send_frame{agreement_.newest_view(), {}, 0});
+    core_.members.send(seat, send_frame{core_.change.newest_view(facts()), {}, 0});
   search_.found(seat);
-  agreement_.found(seat);
+  core_.change.found(seat, facts());
   agree();
 }
 
@@ -112,13 +115,13 @@ void node::on(const sought& m) {
   if (core_.has_ended() || core_.phase == run_phase::parting)
     return;  // the others do go on without it
   guarded([&] {
-    switch (search_.on(m, agreement_.epoch())) {
+    switch (search_.on(m, core_.newest_epoch())) {
       case search::finding::nothing:
         if (m.is == sought::answer::none) return;
-        agreement_.answered(m.seat);
+        core_.change.answered(m.seat);
         return agree();
       case search::finding::dead:
-        agreement_.dead(m.seat);
+        core_.change.dead(m.seat, facts());
         return agree();
       case search::finding::linked:
         return member_found(m.seat);
@@ -128,29 +131,13 @@ void node::on(const sought& m) {
   });
 }
 
-/// Those that are left cannot begin the view that they came with.
-std::string node::without_the_first_values(std::uint64_t clock) const {
-  const auto version = "iteration " + std::to_string(clock);
-  if (view().is_first())
-    return "the first node is lost before all others had the values that " + version +
-           " begins with. Nothing has been trained: start the run again";
-  return "all nodes that had trained before " + version +
-         " are lost or have left, and those that joined with it cannot go on alone, because they "
-         "may lack values of it";
-}
-
 /// What this node has trained since is worth nothing to them: it ends, and may come back as a newcomer.
 void node::left_out(const std::string& why) {
   if (end_.left_out(why)) close();
 }
 
 void node::link_is_silent(seat_id peer) {
-  if (!core_.has_ended() && core_.change.silent(peer)) has_frozen();
-}
-
-void node::has_frozen() {
-  if (const auto next = std::exchange(later_, std::nullopt)) follow(*next);
-  agree();
+  if (!core_.has_ended() && core_.change.silent(peer, facts())) agree();
 }
 
 /// Something has failed that the others need not share: a disk, a device. They go on.
@@ -171,41 +158,27 @@ void node::member_failed(seat_id seat, const std::string& why) {
                     " iterations, and the next one would probably fail as they did. " +
                     before->second + "; " + lost.why,
                 3);
-  const auto& links = core_.members.links();
-  if (const auto link = links.find(seat); link != links.end())  // it may say so, and stay
-    tell<close_link>(link->second, {lost.why});
+  core_.close_link_to(seat, {lost.why});  // it may say so, and stay
   member_lost(lost);
 }
 
-/// Does what the members' agreement waits for here.
+/// Something has happened that the members' agreement may wait for here.
 void node::agree() {
   if (core_.has_ended()) return;
-  if (agreement_.wants_freeze()) changing_.freeze();
-  guarded([this] {
-    agreement_.look();
-    if (const auto news = agreement_.pause_news())
-      core_.setup.display->warning(*news +
-                                   ". It goes on when enough of them are heard again, or where "
-                                   "poseidon-node go-on says that they have ended");
-  });
-  take_decision();
-  if (core_.has_ended()) return;
-  const auto paused = agreement_.why_paused();
-  core_.setup.records.view->paused(paused);
-  if (agreement_.is_hopeless()) return fail(without_the_first_values(value(view().first_clock)), 3);
-  if (agrees_ || !agreement_.is_under_way()) return;
-  if (end_.is_wanted() && agreement_.is_stuck())
-    return give_up_waiting(paused, "It was told to end", end_.is_leaving());
+  do_actions();
+  guarded([this] { core_.change.look(facts()); });
+  do_actions();
+  if (core_.has_ended() || agrees_ || !core_.change.is_under_way(view())) return;
   agrees_ = true;
-  tell_self(look_at_agreement{}, agreement::tick_length);
+  tell_self(look_at_agreement{}, view_change::tick_length);
 }
 
 void node::on(const look_at_agreement&) {
   agrees_ = false;
   if (core_.has_ended()) return;
   guarded([this] {
-    agreement_.tick();
-    search_.tick(agreement_.epoch());
+    core_.change.tick(facts());
+    search_.tick(core_.newest_epoch());
   });
   agree();
 }

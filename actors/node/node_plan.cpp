@@ -15,6 +15,7 @@ constexpr std::chrono::milliseconds for_leavers{200};
 
 /// One action may bring another one, and another plan: that one's actions are what counts from then on.
 void node::handled() {
+  do_actions();
   while (!core_.has_ended() && leader_.here() != nullptr) {
     const auto action = leader_.here()->take_action();
     if (!action) return;
@@ -33,7 +34,7 @@ void node::act_on(const plan::begin_view&) {
   guarded([this] {
     // Another view takes the place of this one.
     if (core_.phase != run_phase::waiting && core_.phase != run_phase::resuming) return;
-    if (!core_.members.missing().empty() || agreement_.has_promised()) return;
+    if (!core_.members.missing().empty() || core_.change.has_promised(view())) return;
     if (auto* const leads = leader_.here()) {
       leads->check_replicas();
       if (const auto next = leads->announce_next_change()) changing_.take(*next);
@@ -85,10 +86,6 @@ void node::on(const leavers_collected& m) {
 /// All members have been told to leave: that is the end of the run, with its snapshot.
 void node::act_on(const plan::end_run&) {
   tell<stop_soon>(core_.run.the_trainer().stop, {"all nodes leave"});
-}
-
-void node::act_on(const plan::all_are_done&) {
-  close();
 }
 
 }  // namespace poseidon

@@ -1,7 +1,5 @@
 // How a node comes from one view to the next: which of its parts hears what, in which order.
 #include "actors/node/node.hpp"
-#include "actors/node/state_left.hpp"
-#include "models/words.hpp"
 
 #include <utility>
 
@@ -12,7 +10,7 @@ void node::on(const link_flow& m) {
 }
 
 void node::on(const routes_proposed& m) {
-  if (core_.phase == run_phase::training && !core_.change.under_way()) leader_.here()->on(m);
+  if (core_.phase == run_phase::training && !core_.change.is_changing()) leader_.here()->on(m);
 }
 
 void node::on(const factors_offered& m) {
@@ -28,81 +26,49 @@ void node::on(const training_paused& m) {
 }
 
 void node::on(const clocks_given_up&) {
-  if (changing_.gave_up()) has_frozen();
+  has_left(changing_.trainer());
+}
+
+/// Something that computes has ended, or has given its work up.
+void node::has_left(view_change::task task) {
+  if (core_.has_ended()) return;
+  if (core_.change.left(task, facts())) agree();
+  do_actions();
 }
 
 /// One view after the other: what follows a view is proposed when that view has been decided.
 void node::propose() {
-  if (drained_ && drained_->epoch <= agreement_.epoch()) drained_.reset();  // of a view before
-  if (!drained_ || !agreement_.is_free() || leader_.here() == nullptr) return;
+  if (drained_ && drained_->epoch <= core_.newest_epoch()) drained_.reset();  // of a view before
+  if (!drained_ || !core_.change.may_plan(view()) || leader_.here() == nullptr) return;
   guarded([this] {
     const auto m = *std::exchange(drained_, std::nullopt);
-    agreement_.propose(leader_.here()->next_view(m));
+    core_.change.plans(leader_.here()->next_view(m), facts());
   });
-  take_decision();
+  do_actions();
 }
 
-void node::take_decision() {
-  if (core_.has_ended()) return;
-  guarded([this] {
-    const auto next = agreement_.take_decision();
-    if (!next) return;
-    if (auto* const leads = leader_.here()) leads->tell_newcomers(*next);
-    follow(*next);
-  });
+void node::act_on(const view_action::tell_newcomers& a) {
+  if (auto* const leads = leader_.here()) leads->tell_newcomers(a.next);
 }
 
-/// The members have agreed on the next view, which may take the place of one that has not begun. A node that trains freezes first.
-void node::follow(const frames::next_view& next) {
-  const auto seat = view().seat;
-  // It has come with a view that is replaced, and has nothing to hand over; or it has missed a view, which said that it is lost.
-  const bool gives_nothing = begins_again(view(), next) && !view().had(seat);
-  const bool missed_one =
-      next.epoch > agreement_.epoch() + 1 && core_.change.at() != view_change::step::paused;
-  const bool goes = !is_among(next.members, seat) && !end_.is_leaving();
-  if (has_seat(next.lost, seat) || (goes && (gives_nothing || missed_one)))
-    return left_out("the other nodes go on without this one from iteration " +
-                    std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
-                    next.why + "). It writes nothing");
-  const auto& change = core_.change;
-  if (core_.phase == run_phase::training && change.at() != view_change::step::paused &&
-      change.at() != view_change::step::frozen) {
-    if (!later_ || later_->epoch < next.epoch) later_ = next;
-    changing_.freeze();
-    return;
-  }
-  if (is_of_newcomers_alone(core_, next))
-    return fail(without_the_first_values(value(next.first_clock)) + ": " + next.why, 3);
-  if (!changing_.can_follow(next))
-    return fail("this node cannot follow the others to view " + std::to_string(next.epoch) +
-                    ", which begins with iteration " + std::to_string(value(next.first_clock)) +
-                    ": it has not what that view begins with",
-                3);
-  const auto gone = layers_without_state(core_, next);
-  if (!gone.empty() && !core_.setup.run->zeroes_lost_state)
-    return fail("solver state is gone with the nodes that were lost, that of " + comma_list(gone) +
-                    ": --survive " + std::to_string(core_.setup.run->survive) +
-                    " keeps no further copy, and with --lost-state zero the run would go on "
-                    "without. " +
-                    next.why,
-                3);
-  // Its plan has been of another one, or of none.
-  const bool unplanned = change.at() == view_change::step::frozen || next.lost != view().lost ||
-                         (leader_.here() != nullptr && !agreement_.is_as_wanted(next));
+/// The members have agreed on the next view, which may take the place of one that has not begun.
+void node::act_on(const view_action::follow& a) {
+  const auto& next = a.next;
   desk_.next_view();
-  const bool leads = next.members.front().seat == seat;
+  const bool leads = next.members.front().seat == view().seat;
   if (leads && leader_.here() == nullptr)
     leader_.lead().take_over(next);
-  else if (leads && unplanned)
+  else if (leads && a.unplanned)
     leader_.here()->take_over(next);
   if (!leads && leader_.here() != nullptr) leader_.end();
-  if (!leads || unplanned) drained_.reset();
-  leader_changed_ = leader_changed_ || unplanned;
+  if (!leads || a.unplanned) drained_.reset();
+  leader_changed_ = leader_changed_ || a.unplanned;
   leave_to_themselves(next);
   // A witness asks nobody, and who has decided the view may have ended before it could tell all.
   for (const auto& w : next.witnesses) core_.members.send(w.seat, send_frame{next, {}, 0});
-  if (!gone.empty()) changing_.begin_with_zeros(gone, next.first_clock);
-  if (changing_.leave(next)) rebuild();
+  if (!a.zeroed.empty()) changing_.begin_with_zeros(a.zeroed, next.first_clock);
+  changing_.leave(next, facts());
+  do_actions();
   for (const auto& early : desk_.take_early()) on(early);
   propose();
 }
@@ -110,29 +76,25 @@ void node::follow(const frames::next_view& next) {
 /// A node that has been cut off, and may still be there, hears the view that the others go on with.
 void node::leave_to_themselves(const frames::next_view& next) {
   for (const auto seat : next.lost) {
-    const auto& links = core_.members.links();
-    const auto link = links.find(seat);
-    if (link == links.end()) continue;
+    if (!core_.members.links().contains(seat)) continue;
     core_.members.send(seat, send_frame{next, {}, 0});
-    tell<close_link>(link->second, {"the other nodes go on without it: " + next.why,
-                                    frames::goodbye::cause::left_out});
+    core_.close_link_to(
+        seat, {"the other nodes go on without it: " + next.why, frames::goodbye::cause::left_out});
     core_.members.lost(seat, next.why);
   }
 }
 
-void node::rebuild() {
-  guarded([this] {
-    const auto leader = view().leader();
-    changing_.rebuild();
-    leader_changed_ = leader_changed_ || leader != view().leader();
-    route_file_.write();
-    if (core_.phase == run_phase::parting) (void)leader_.ready();
-    report_missing();
-    if (core_.phase == run_phase::parting && core_.members.links().empty())
-      return fail("all other nodes are lost, and this one was leaving", 3);
-    find_witnesses();
-    if (assembly_.bind_if_complete()) stands();
-  });
+void node::act_on(const view_action::build&) {
+  const auto leader = view().leader();
+  changing_.rebuild();
+  leader_changed_ = leader_changed_ || leader != view().leader();
+  route_file_.write();
+  if (core_.phase == run_phase::parting) (void)leader_.ready();
+  report_missing();
+  if (core_.phase == run_phase::parting && core_.members.links().empty())
+    return fail("all other nodes are lost, and this one was leaving", 3);
+  find_witnesses();
+  if (assembly_.bind_if_complete()) stands();
 }
 
 /// A witness that has come while this node did may know nothing of it, or may have lost its link since it was ready.
@@ -154,7 +116,7 @@ void node::report_missing() {
 
 /// The leader says that all are ready. Where one of those that were to join is gone meanwhile, a member is lost.
 void node::begin_as_told(void (node::*begins)()) {
-  if (agreement_.has_promised()) return;
+  if (core_.change.has_promised(view())) return;
   const auto missing = core_.members.missing();
   if (!missing.empty() && core_.setup.run->survive == 0) return fail(missing.begin()->second, 3);
   (this->*begins)();
@@ -163,6 +125,7 @@ void node::begin_as_told(void (node::*begins)()) {
 
 void node::on(const history_released& m) {
   changing_.on(m);
+  do_actions();
 }
 
 /// Nobody tells the node of each version; and who waits for this has time.

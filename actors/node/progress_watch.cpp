@@ -41,7 +41,7 @@ std::chrono::milliseconds progress_watch::limit() const {
 std::optional<std::chrono::milliseconds> progress_watch::interval() const {
   // Who has left may still have to hand its solver state over.
   const bool alone = core_.setup.cluster.join.empty() && core_.setup.run->workers == 1 &&
-                     core_.members.links().empty() && !core_.change.under_way();
+                     core_.members.links().empty() && !core_.change.is_changing();
   if (alone || limit().count() == 0) return std::nullopt;
   return std::min<std::chrono::milliseconds>(limit() / 8 + std::chrono::milliseconds{1},
                                              std::chrono::seconds{5});

@@ -253,6 +253,7 @@ void run_end::complete() {
   result_.compiled = core_.run.drop();
   core_.setup.ended(std::move(result_));
   core_.change = {};
+  core_.kept = {};
   core_.members.drop();
 }
 

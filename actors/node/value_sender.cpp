@@ -84,7 +84,7 @@ void value_sender::make_first_values() {
   const auto rule = rule_of(*setup.run);  // programs resume no files
   if (!setup.first.resume.empty() && rule)
     state = read_solverstate(setup.first.resume, run.train(), rule->kind).history;
-  core_.change.begin_with(alone, state_of(std::move(state), *alone));
+  core_.kept.begin_with(alone, state_of(std::move(state), *alone));
 }
 
 namespace {
@@ -102,7 +102,7 @@ std::vector<worker_id> newcomers_of(const agreed_view& view) {
 view_step value_sender::step_to(const partition& cut) const {
   const auto& view = core_.view();
   const bool is_first = view.before.empty();  // then the leader gives all
-  return {.before = *core_.change.before(),
+  return {.before = *core_.kept.before(),
           .now = cut,
           .former_self = is_first ? view.self() : view.former_worker_of(view.seat),
           .self = view.self(),
@@ -133,10 +133,10 @@ void value_sender::give_state(const view_step& step) {
   if (arrays == 0) return;
   std::vector<std::shared_ptr<const chunk_histories>> copies;
   for (const auto w : step.lost)
-    if (auto of_lost = core_.change.copies_of(w)) copies.push_back(std::move(of_lost));
+    if (auto of_lost = core_.kept.copies_of(w)) copies.push_back(std::move(of_lost));
   if (step.zeroes_lost_state && !step.lost.empty())
     copies.push_back(zeros_for_lost(core_.run.train(), step, arrays));
-  give(handover(core_.run.train(), step, core_.change.histories(), copies));
+  give(handover(core_.run.train(), step, core_.kept.histories(), copies));
 }
 
 /// Those that leave give their solver state away now, and end.

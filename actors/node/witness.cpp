@@ -119,7 +119,7 @@ void witness::lost_before_it_votes(const link_lost& m) {
 
 /// The run, from its leader: links all members, and says that it is ready.
 void witness::take(const frames::view& f) {
-  if (!f.prospect || box_ || is_ready_ || !at_.empty()) return;
+  if (!f.prospect || votes() || is_ready_ || !at_.empty()) return;
   members_.enter(view_told(f));
   bind_links();
   try {
@@ -162,16 +162,16 @@ void witness::on(const link_accepted& m) {
     members_.dismiss(m.connection);
     return leave(0, "asked to by poseidon-node leave");
   }
-  const bool is_of_this_run = box_ && peer.seat != no_seat && peer.run == view().run;
+  const bool is_of_this_run = votes() && peer.seat != no_seat && peer.run == view().run;
   if (is_of_this_run && peer.epoch > 0 && peer.epoch < view().epoch && !view().has(peer.seat) &&
       members_.is_gone(peer.seat))
     return members_.turn_away(m.connection, "the other nodes go on without it",
                               frames::goodbye::cause::left_out);
   if (members_.admit(m.connection, false, here()) != member::admission::linked) return;
   bind_links();
-  if (!view().has(peer.seat) || !box_) return;
+  if (!view().has(peer.seat) || !votes()) return;
   absent_.erase(peer.seat);
-  members_.send(peer.seat, send_frame{box_->view(), {}, 0});
+  members_.send(peer.seat, send_frame{change_.next(), {}, 0});
 }
 
 void witness::on(const peer_refused& m) {
@@ -186,25 +186,22 @@ void witness::on(const control_arrived& m) {
     std::visit(
         overloaded{
             [&](const frames::view& f) { take(f); }, [&](const frames::next_view& f) { take(f); },
-            [&](const frames::view_prepare& f) { vote(m.seat, message_of(f)); },
-            [&](const frames::view_accept& f) { vote(m.seat, message_of(f)); },
+            [&](const frames::view_prepare&) { vote(m); },
+            [&](const frames::view_accept&) { vote(m); },
             [](const auto&) {},  // of those that train
         },
         m.header);
   });
 }
 
-/// It has no version and always waits, so what it says of itself never changes.
-void witness::vote(seat_id from, const view_box::message& m) {
-  if (!box_) return;
-  view_box::knowledge now;
-  now.says.stand.drained = true;
-  for (const auto seat : box_->members())
-    if (seat == view().seat || hears(seat)) now.says.hears.push_back(seat);
-  now.next_value = [](const testimonies&) { return std::nullopt; };
-  view_box::letters out;
-  (void)box_->hear(from, m, now, out);
-  for (const auto& l : out) members_.send(l.to, send_frame{frame_of(l.what), {}, 0});
+void witness::vote(const control_arrived& m) {
+  if (!votes()) return;
+  view_facts now{.view = view()};
+  for (const auto& [seat, link] : members_.links()) now.linked.push_back(seat);
+  change_.hears(m.seat, m.header, now);
+  while (const auto action = change_.take_action())
+    if (const auto* letter = std::get_if<view_action::send>(&*action))
+      members_.send(letter->to, send_frame{letter->frame, {}, 0});
 }
 
 /// The members have decided it, from whichever of them this comes.
@@ -216,7 +213,7 @@ void witness::take(const frames::next_view& next) {
                     std::to_string(value(next.first_clock)) + " on: they have not heard it (" +
                     next.why + ")");
   if (is_among(next.witnesses, seat)) return enter(next);
-  if (!box_) return;
+  if (!votes()) return;
   setup_.display->note("left the run before iteration " + std::to_string(value(next.first_clock)) +
                        "; " + plural(next.members.size(), "node") + " go on");
   end(leaves_with_.value_or(0), "");
@@ -224,9 +221,9 @@ void witness::take(const frames::next_view& next) {
 
 void witness::enter(const frames::next_view& next) {
   const auto leader = view().leader();
-  const bool begins = !box_;
+  const bool begins = !votes();
   members_.enter(following(view(), next));
-  box_.emplace(box_of(next, view().seat));
+  change_.enters(next.first_clock, 0, next);
   std::erase_if(absent_, [&](const auto& a) { return !view().has(a.first); });
   std::erase_if(goodbyes_, [&](const auto& g) { return !view().has(g.first); });
   setup_.display->note("view " + std::to_string(next.epoch) + ": " + names_of(view()) +

@@ -7,7 +7,8 @@
 //   joining -the run, as a prospect-> ready, when it has a link to each member -a view with it-> voting
 //   voting -another view with it-> voting -one without it-> ended: it has left, or was left out
 //
-// Its box (actors/membership/ballot_box.hpp) is all that it must not forget, so a process that has ended never comes back in its seat.
+// Its view_change is that of any member, and always waits. What it has promised it must not forget, so a process that has ended never comes
+// back in its seat.
 // It asks nobody for a view that it has missed: each member tells the view that it follows. Where it has lost its link to a member, that
 // one dials it again, whatever their seats; it only looks whether the others have gone on without it.
 //
@@ -20,14 +21,14 @@
 // Sends    send_frame, bind_link, close_link   to network_link
 //          stop_accepting     to link_acceptor
 //          seek, shut_down    to seeker
-// State    the view, its box, who is not heard, who has said goodbye.
+// State    the view, its promises, who is not heard, who has said goodbye.
 // Fails    never by exception: what goes wrong becomes the result that the app prints and exits with.
 // Detached: it dials.
 #pragma once
 #include "actors/cluster/member.hpp"
 #include "actors/cluster/seeker.hpp"
 #include "actors/core/actor.hpp"
-#include "actors/membership/view_ballots.hpp"
+#include "actors/membership/view_change.hpp"
 #include "actors/node/node_setup.hpp"
 #include "messages/node.hpp"
 
@@ -98,7 +99,9 @@ class witness : public actor<witness> {
   void bind_links();
   void take(const frames::next_view& next);
   void enter(const frames::next_view& next);
-  void vote(seat_id from, const view_box::message& m);
+  void vote(const control_arrived& m);
+  /// It is in a view.
+  [[nodiscard]] bool votes() const { return change_.knows_next(); }
   [[nodiscard]] bool hears(seat_id seat) const { return members_.links().contains(seat); }
   [[nodiscard]] bool is_alone() const;
   void miss(seat_id seat, const std::string& why);
@@ -113,7 +116,7 @@ class witness : public actor<witness> {
   std::vector<host_port> at_;  // where it joins; empty: it has, or has to end its links first
   int put_off_ = 0, unreached_ = 0;
   bool is_ready_ = false;
-  std::optional<view_box> box_;              // once it votes
+  view_change change_;
   std::map<seat_id, absent> absent_;         // members that it does not hear
   std::map<seat_id, std::string> goodbyes_;  // of members, and why; empty: as planned
   bool looks_ = false;                       // a look_around is under way

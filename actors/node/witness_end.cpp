@@ -22,7 +22,7 @@ constexpr int surely_ahead = 3;
 void witness::on(const link_lost& m) {
   if (has_ended_) return;
   members_.lost(m.peer, m.why);
-  if (!box_) return guarded([&] { lost_before_it_votes(m); });
+  if (!votes()) return guarded([&] { lost_before_it_votes(m); });
   if (m.of == frames::goodbye::cause::left_out) return left_out(m.why);
   if (!view().has(m.peer)) return;  // it has left, or has not come
   if (m.said_goodbye && m.of != frames::goodbye::cause::writer)
@@ -102,7 +102,7 @@ void witness::on(const interrupted& m) {
 /// The others agree on a view without it. Who asks twice, or where nobody hears it, it goes at once, as a loss.
 void witness::leave(int exit_code, const std::string& why) {
   const bool asks_again = leaves_with_.has_value() && exit_code > 0;
-  if (!box_ || asks_again || !hears(view().leader())) return end(exit_code, "", {why});
+  if (!votes() || asks_again || !hears(view().leader())) return end(exit_code, "", {why});
   if (!leaves_with_) setup_.display->note("leaving: the other nodes go on without this witness");
   leaves_with_ = exit_code;
   why_it_leaves_ = why;

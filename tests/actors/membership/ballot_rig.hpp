@@ -3,7 +3,7 @@
 #include "actors/membership/ballot_box.hpp"
 #include "tests/actors/membership/seats.hpp"
 
-#include <memory>
+#include <map>
 #include <string>
 #include <utility>
 #include <variant>
@@ -11,49 +11,62 @@
 
 namespace poseidon::test {
 
-using view_name = std::shared_ptr<const std::string>;  // as the product, which shares views
-using name_box = ballot_box<view_name>;
-
-inline view_name named(const std::string& name) {
-  return std::make_shared<const std::string>(name);
+/// A view that is known by its reason.
+inline frames::next_view named(const std::string& name, std::uint64_t epoch = 8) {
+  frames::next_view out;
+  out.epoch = epoch;
+  out.why = name;
+  return out;
 }
 
 /// Members 0 to n-1 of epoch 7, and letters that wait until a test delivers them.
 struct ballot_rig {
   struct posted {
     seat_id from, to;
-    name_box::message what;
+    frame_header what;
   };
   seat_list members;
-  std::vector<name_box> boxes;
+  std::vector<ballot_box> boxes;
   std::vector<posted> waiting;
   testimonies seen;  // what the last value was made of
   std::vector<testimony> says;
+  std::map<std::uint32_t, std::string> told;  // views, by who has heard of one
 
   explicit ballot_rig(std::uint32_t n) {
-    for (std::uint32_t s = 0; s < n; ++s) members.push_back(seat_id{s});
+    auto seven = named("seven", 7);
+    for (std::uint32_t s = 0; s < n; ++s) {
+      members.push_back(seat_id{s});
+      seven.members.push_back({seat_id{s}, ""});
+    }
     for (const auto s : members) {
-      boxes.emplace_back(7, s, members, named("seven"));
+      boxes.emplace_back(seven, s);
       says.push_back({at_version(40 + value(s)), members, {}});
     }
   }
-  name_box& operator[](std::uint32_t s) { return boxes[s]; }
-  name_box::knowledge knows(std::uint32_t s) {
-    return {says[s], [this, s](const testimonies& all) -> std::optional<view_name> {
+  ballot_box& operator[](std::uint32_t s) { return boxes[s]; }
+  ballot_box::knowledge knows(std::uint32_t s) {
+    return {says[s], [this, s](const testimonies& all) -> std::optional<frames::next_view> {
               seen = all;
               return named("of " + std::to_string(s));
             }};
   }
-  void send(std::uint32_t from, name_box::letters letters) {
-    for (auto& l : letters) waiting.push_back({seat_id{from}, l.to, std::move(l.what)});
+  void send(std::uint32_t from, ballot_box::letters letters) {
+    for (auto& l : letters) waiting.push_back({seat_id{from}, l.to, std::move(l.frame)});
   }
   void propose(std::uint32_t s) { send(s, boxes[s].propose(knows(s))); }
   void limit(std::uint32_t s) { send(s, boxes[s].straggler_limit_over(knows(s))); }
-  name_box::hearing hear(std::uint32_t to, std::uint32_t from, const name_box::message& m) {
-    name_box::letters out;
-    const auto heard = boxes[to].hear(seat_id{from}, m, knows(to), out);
+  void hear(std::uint32_t to, std::uint32_t from, const frame_header& f) {
+    if (const auto* next = std::get_if<frames::next_view>(&f)) told[to] = next->why;
+    ballot_box::letters out;
+    boxes[to].hear(seat_id{from}, f, knows(to), out);
     send(to, std::move(out));
-    return heard;
+  }
+  /// A promise of `from` to member 0, which proposes; it has accepted `value`, if that has a name.
+  frames::view_promise promised(std::uint32_t from, ballot number, ballot accepted = {},
+                                const std::string& value = {}) const {
+    const auto& t = says[from];
+    return {7,    number,         number, accepted, named(value),
+            true, *t.stand.whole, false,  t.hears,  t.dead};
   }
   /// Delivers all letters of one kind between these, in the order in which they were sent. Returns  how many.
   template <class M>
@@ -66,20 +79,22 @@ struct ballot_rig {
         waiting.push_back(p);
         continue;
       }
-      (void)hear(value(p.to), value(p.from), p.what);
+      hear(value(p.to), value(p.from), p.what);
       ++count;
     }
     return count;
   }
   void deliver_all() {
-    while (deliver<name_box::prepare>(members) + deliver<name_box::promise>(members) +
-               deliver<name_box::accept>(members) + deliver<name_box::accepted>(members) +
-               deliver<name_box::chosen>(members) >
+    while (deliver<frames::view_prepare>(members) + deliver<frames::view_promise>(members) +
+               deliver<frames::view_accept>(members) + deliver<frames::view_accepted>(members) +
+               deliver<frames::next_view>(members) >
            0) {
     }
   }
+  /// Where it has counted the votes, or has been told.
   std::string decided(std::uint32_t s) {
-    return boxes[s].decided() ? **boxes[s].decided() : "nothing";
+    if (boxes[s].decided()) return boxes[s].decided()->why;
+    return told.contains(s) ? told[s] : "nothing";
   }
 };
 

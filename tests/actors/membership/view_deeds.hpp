@@ -114,8 +114,7 @@ class deeds {
     const auto small = [](std::uint64_t x) { return static_cast<std::uint8_t>(x); };
     if (n == facts_.size())
       facts_.push_back({small(value(p.from)), small(value(p.to)), small(chosen_epoch(p)),
-                        small(std::visit([](const auto& m) { return m.epoch; }, p.what)),
-                        std::holds_alternative<box::prepare>(p.what)});
+                        small(p.what.epoch), p.what.is == message::kind::prepare});
     return static_cast<std::uint16_t>(n);
   }
 

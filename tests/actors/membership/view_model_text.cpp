@@ -1,7 +1,6 @@
 #include "tests/actors/membership/view_model.hpp"
 
 #include <array>
-#include <type_traits>
 
 namespace poseidon::view_model {
 
@@ -18,6 +17,8 @@ std::string to_string(mutation m) {
                              "proofs_shrink_majority",
                              "proves_without_farewell",
                              "plan_waits_for_nobody",
+                             "answers_as_it_trains",
+                             "follows_twice",
                              "witness_forgets_promise",
                              "witness_has_first_version"};
   return names[static_cast<std::size_t>(m)];
@@ -33,26 +34,27 @@ std::string to_string(const post& p) {
     return "view " + std::to_string(v.epoch) + " (" + seats.substr(seats.empty() ? 0 : 1) +
            ") from " + std::to_string(v.first);
   };
-  const auto text = [&](const auto& m) -> std::string {
-    using type = std::decay_t<decltype(m)>;
-    if constexpr (std::is_same_v<type, box::chosen>) {
-      return "chosen " + view_text(m.value);
-    } else {
-      std::string out = ballot_text(m.number);
-      if constexpr (std::is_same_v<type, box::prepare>) return "prepare " + out;
-      if constexpr (std::is_same_v<type, box::accept>)
-        return "accept " + out + ", " + view_text(m.value);
-      if constexpr (std::is_same_v<type, box::promise>)
-        out =
-            "promise of " + out + (m.accepted ? ", accepted " + view_text(m.accepted->value) : "");
-      if constexpr (std::is_same_v<type, box::accepted>) out = "accepted " + out;
-      if constexpr (requires { m.promised; })
-        if (m.promised > m.number) out = "refused " + out;
-      return out;
-    }
+  const auto& m = p.what;
+  const auto refused = [&](const std::string& what) {
+    return (m.promised > m.number ? "refused " : "") + what + ballot_text(m.number);
   };
-  const auto epoch = std::visit([](const auto& m) { return m.epoch; }, p.what);
-  return std::visit(text, p.what) + " (epoch " + std::to_string(epoch) + ") from node " +
+  const auto text = [&]() -> std::string {
+    switch (m.is) {
+      case message::kind::prepare:
+        return "prepare " + ballot_text(m.number);
+      case message::kind::promise:
+        return refused("promise of ") +
+               (m.accepted.round > 0 ? ", accepted " + view_text(m.value) : "");
+      case message::kind::accept:
+        return "accept " + ballot_text(m.number) + ", " + view_text(m.value);
+      case message::kind::accepted:
+        return refused("accepted ");
+      case message::kind::chosen:
+        break;
+    }
+    return "chosen " + view_text(m.value);
+  };
+  return text() + " (epoch " + std::to_string(m.epoch) + ") from node " +
          std::to_string(value(p.from));
 }
 

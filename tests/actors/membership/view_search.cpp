@@ -71,8 +71,10 @@ class searcher {
         take_knowing(step_of(deed::hear, n, p), deeds_.facts(p).prepares);
     if (!it.is_witness() && now_.around.ballots[epoch] < limits_.ballots[epoch])
       take_knowing(step_of(deed::propose, n), true);
-    if (it.ballots().proposes()) take_knowing(step_of(deed::look_again, n), false);
-    if (it.ballots().waits_for_stragglers()) take_knowing(step_of(deed::limit_over, n), false);
+    const auto* const b = it.ballots();
+    if (b != nullptr && b->proposes()) take_knowing(step_of(deed::look_again, n), false);
+    if (b != nullptr && b->waits_for_stragglers())
+      take_knowing(step_of(deed::limit_over, n), false);
     const auto whole = it.now().whole;
     if (!it.is_witness() && (whole == no_version || whole < made_of(now_, epoch)))
       take(step_of(deed::reach, n), {});

@@ -214,8 +214,8 @@ class walker {
         if (acts(n) && !nodes_[n].out() && acts(value(ahead.self())) &&
             ahead.epoch() > nodes_[n].epoch() &&
             (nodes_[n].trains() || (ahead.now().of.members & bit(n)) != 0))
-          posts_.push_back({ahead.self(), seat_id{static_cast<std::uint32_t>(n)},
-                            box::chosen{ahead.epoch(), ahead.now().of}});
+          posts_.push_back(
+              {ahead.self(), seat_id{static_cast<std::uint32_t>(n)}, chosen(ahead.now().of)});
   }
   /// A member that suspects another one, is frozen or has drained proposes. Each round is the turn of one rank, and each rank
   /// has turns: the youngest may be the only one that is frozen.
