@@ -167,6 +167,8 @@ class World:
             if self.random.random() < 0.5:
                 self._tell(seat)
             got = self.alive[seat].step()
+            drawn, sampler = self.alive[seat].sampler._drawn, self.alive[seat].sampler
+            assert not drawn or drawn[-1][0] < self.clock + sampler._now.cut.kept, (self.clock, drawn, "members may change what is drawn")
             self._tell(seat)
             if got is None:
                 over.add(seat)
@@ -234,12 +236,13 @@ class World:
             return
         for seat in self.alive:
             self._tell(seat)
-        state, progress = self.state()
         new = list(range(self.seats, self.seats + join))
         self.seats += join
+        before, at_once = self.state(), self.random.random() < 0.5
         for seat in leave:
             self.alive.pop(seat).end()
-        self._view(self.clock, [seat for seat in self.views[-1].seats if seat not in leave] + new, False)
+        self._view(self.clock, [seat for seat in self.views[-1].seats if seat not in leave] + new, at_once)
+        state, progress = self.state() if at_once else before  # with the new members in it, or without
         for seat in new:
             views, kept = self.views[-1:] if self.random.random() < 0.5 else self.views, self.random.random() < 0.5
             self.alive[seat] = Worker(self.plan, Run(self.name, seat, self.clock, views, state), progress, state if kept else None, self.random)

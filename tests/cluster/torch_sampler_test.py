@@ -54,7 +54,7 @@ class WalkTest(Walks):
             self.assertEqual((world.missing(), said), ({}, {}))
             kills.append(world.kills)
 
-        self.walked(range(500), check, drawn_plan)
+        self.walked(range(400), check, drawn_plan)
         self.assertGreater(sum(kills), 1000)  # else this walk shows nothing
 
     def test_a_plain_loop_says_what_it_does_not_use(self):
@@ -67,7 +67,7 @@ class WalkTest(Walks):
             self.assertEqual(missing, said)
             lost.append(len(said))
 
-        self.walked(range(300), check, lambda at: drawn_plan(at, grows=False, batches_per_step=1))
+        self.walked(range(250), check, lambda at: drawn_plan(at, grows=False, batches_per_step=1))
         self.assertGreater(sum(lost), 20)
 
     def test_with_drop_last_all_shares_are_full(self):
@@ -80,7 +80,7 @@ class WalkTest(Walks):
             for epoch, missing in world.missing().items():
                 self.assertLess(missing, full * most, f"epoch {epoch}")
 
-        self.walked(range(200), check, lambda at: drawn_plan(at, drop_last=True, global_batch=None))
+        self.walked(range(150), check, lambda at: drawn_plan(at, drop_last=True, global_batch=None))
 
     def test_a_checkpoint_goes_on_with_other_workers(self):
         def check(world):
@@ -96,14 +96,14 @@ class WalkTest(Walks):
                 world = World(at.randint(0, 1 << 30), plan, at.choice([1, 2, 4]), at.choice(RATES), f"run {run}", world.used, progress, state)
             self.assertEqual(world.missing(), {})
 
-        self.walked(range(200), check, drawn_plan)
+        self.walked(range(150), check, drawn_plan)
 
     def test_the_same_with_pytorchs_loader(self):
         def check(world):
             world.run()
             self.assertEqual(world.missing(), {})
 
-        self.walked(range(12), check, lambda at: drawn_plan(at, loader="torch", epochs=1, ahead=4))
+        self.walked(range(10), check, lambda at: drawn_plan(at, loader="torch", epochs=1, ahead=4))
 
 
 class StillTest(unittest.TestCase):
@@ -167,6 +167,18 @@ class StillTest(unittest.TestCase):
         self.assertEqual([run.weight(0) for run in runs], [1.5, 1.5, 0.0])
         self.assertEqual([len(batch) for batch in given], [1, 1, 2])
 
+    def test_each_share_has_as_many_batches(self):
+        """While there is a sample for each, so that scripts may count batches."""
+        for length in range(8, 61):
+            given = []
+            for seat in range(4):
+                sampler, run = alone(length, Run("a run", seat, 0, [View(0, (0, 1, 2, 3))]), batch_size=2, batches_per_step=3)
+                for _ in sampler.batches(Drawing(sampler.batch_sampler, 0)):
+                    given.append(run.clock)
+                    run.clock += sampler.ends_step
+            if length % 24 not in (1, 2):
+                self.assertEqual({given.count(clock) for clock in given}, {3 * 4}, length)
+
     def test_a_plain_loop_over_indices(self):
         """As short as it can be: the batch size is the loader's, and each loop is an epoch."""
         sampler, run = alone(range(10), seed=1)
@@ -228,6 +240,19 @@ class ChangeTest(unittest.TestCase):
                     worker.run.clock += 1
                     self.assertIsNone(worker.step())
 
+    def test_shares_of_fewer_batches_are_not_drawn_too_far(self):
+        worker = self.workers(Plan(8, 1, 0, batch_size=1, batches_per_step=3, ahead=3), range(2))[0]
+        worker.loader = Drawing(worker.sampler.batch_sampler, 3)
+        worker.run.views.append(View(0, (0,)))
+        given = []
+        for clock, batches in enumerate((3, 2, 3)):
+            _, share = worker.step()
+            self.assertEqual(len(share), batches)
+            self.assertLessEqual({drawn for drawn, _ in worker.sampler._drawn}, {clock + 1})  # and not two steps ahead
+            given += sum(share, [])
+            worker.run.clock += 1
+        self.assertEqual((sorted(given), worker.step()), (list(range(8)), None))
+
     def test_a_plain_loop_says_how_many_are_lost_by_it(self):
         plan = Plan(12, 1, 0, grows=False, batch_size=2, ahead=4, shuffle=False)
         workers = self.workers(plan, range(3))
@@ -243,6 +268,8 @@ class ChangeTest(unittest.TestCase):
                 worker.sampler._words.say_unused()
 
         self.assertEqual(sampler_world.unused_said(rest), {0: 2})
+        workers[1].run.views.append(View(2, (1,)))  # worker 0 has died, too
+        self.assertEqual(sampler_world.unused_said(workers[1].sampler._words.say_unused), {0: 2})
 
     def test_the_global_batch_is_kept(self):
         plan = Plan(64 * 12, 1, 0, batch_size=16, global_batch="keep", ahead=2)

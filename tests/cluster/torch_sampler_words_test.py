@@ -39,6 +39,7 @@ class RefusalTest(unittest.TestCase):
                 "epoch is -1, expected a whole number from 0 on": lambda: made(3).set_epoch(-1),
                 "this process has not joined.*call join": lambda: len(made(3)),
                 r"this run \(object\) does not say who its members are.*mode=\"ddp\"": lambda: made(3, run=object()),
+                "the run has not begun, and has no members yet": lambda: made(3, run=Run("a run", 0, 0, [])),
                 "batch_size is not known: Sampler\\(dataset, batch_size=32\\)": lambda: len(alone(3)[0])}.items():
             with self.subTest(text):
                 self.refused(text, call)
@@ -52,6 +53,10 @@ class RefusalTest(unittest.TestCase):
                 "makes batches of 5, and the Sampler's batch_size is 4": lambda: list(DataLoader(data, 5, sampler=sampler)),
                 "DataLoader makes batches of 5, and the Sampler's batch_size is 4": lambda: sampler.batches(DataLoader(data, 5, sampler=sampler)),
                 "loader has drop_last=True and the Sampler drop_last=False": lambda: list(DataLoader(data, 4, sampler=sampler, drop_last=True)),
+                "gives whole batches, and the loader asks it for indices: write .*batch_sampler=sampler.batch_sampler": lambda: list(
+                    DataLoader(data, 4, sampler=sampler.batch_sampler)),
+                "gives indices, and the loader asks it for batches: write .*batch_sampler=sampler.batch_sampler": lambda: list(
+                    DataLoader(data, batch_sampler=sampler)),
                 "wants the DataLoader that draws from this sampler": lambda: sampler.batches(DataLoader(data, 4)),
                 "num_workers . prefetch_factor = 2 . 9 = 18 batches ahead of training, and ahead is 16: .*ahead=18":
                     lambda: sampler.batches(DataLoader(data, 4, sampler=sampler, num_workers=2, prefetch_factor=9)),
@@ -133,6 +138,15 @@ class RefusalTest(unittest.TestCase):
                     run.clock += 1
             self.assertEqual(len(given), samples)
             self.assertTrue(lines.getvalue().startswith(said) and bool(said) == bool(lines.getvalue()), lines.getvalue())
+
+    def test_what_drop_last_has_left_out_is_no_rest(self):
+        sampler, run = alone(9, batch_size=2, drop_last=True)
+        for _ in sampler.batches(Drawing(sampler.batch_sampler, 1)):
+            run.clock += 1
+        later, _ = alone(9, Run("another", 0, 0, [View(0, (0,))]), batch_size=1)
+        later.load_state_dict(sampler.state_dict())
+        later.set_epoch(0)
+        self.assertEqual(list(later.batches(Drawing(later.batch_sampler, 1))), [])
 
     def test_a_state_of_something_else(self):
         sampler, _ = alone(20, batch_size=2)

@@ -117,7 +117,7 @@ class Stretch:
         """The rest of the epoch with other members. `grows`: it may get more steps when all that it has may be drawn."""
         now = view.first_clock - self.first
         drawn = max(now, min(now + self.cut.kept, self.steps))
-        kept = {seat: [self.share(seat, step).clone() for step in range(now, drawn)] for seat in view.seats if seat in self.seats}
+        kept = {seat: [self.share(seat, step) for step in range(now, drawn)] for seat in view.seats if seat in self.seats}
         back = [self.share(seat, step) for step in range(now, drawn) for seat in self.seats if seat not in kept]
         pool = torch.cat([*back, self.pool[self._step(drawn)[0]:]])
         left = self.steps - now
@@ -154,7 +154,7 @@ class Epoch:
     def forget(self, clock: int) -> None:
         """Nobody asks for shares of a clock before this one any more; of their sizes perhaps."""
         for stretch, following in zip(self.stretches, self.stretches[1:]):
-            if following.first <= clock:
+            if following.first <= clock and len(stretch.pool):
                 stretch.pool = stretch.pool[:0].clone()
 
     def at(self, clock: int) -> Stretch:

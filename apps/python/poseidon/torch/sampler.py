@@ -7,7 +7,6 @@ from collections import deque
 from typing import Deque, Iterable, Iterator, List, Optional, Tuple
 
 import torch
-from torch.utils.data import BatchSampler
 from torch.utils.data import Sampler as TorchSampler
 
 from ..library import PoseidonError
@@ -113,7 +112,9 @@ class Sampler(TorchSampler):
     # -- what a DataLoader calls
 
     def __iter__(self) -> Iterator[int]:
-        self._learn_from_caller()
+        asks = self._words.who_asks(sys._getframe(1), self)
+        if asks is not None:
+            self._learn(asks.batch_size, "BatchSampler")
         if self.global_batch is not None:
             raise PoseidonError('Sampler: global_batch="keep" has batches of several sizes: write DataLoader(dataset, batch_sampler=sampler.batch_sampler)')
         return self._indices(Batches(self))
@@ -277,13 +278,6 @@ class Sampler(TorchSampler):
             self.batch_size = batch_size
         elif self.batch_size != batch_size:
             raise self._words.other_batch_size(batch_size, of)
-
-    def _learn_from_caller(self) -> None:
-        """A BatchSampler that asks for indices, as a DataLoader makes it, knows how many are a batch."""
-        asks = sys._getframe(2).f_locals.get("self")
-        if isinstance(asks, BatchSampler):
-            self._learn(asks.batch_size, "BatchSampler")
-            self._words.require_keeps_last(asks)
 
 
 def _say_at_exit(of: "weakref.ref[Sampler]") -> None:

@@ -1,5 +1,6 @@
 """What a DataLoader draws from: the batches of one worker, one after the other."""
 
+import sys
 from collections import deque
 from typing import Deque, List, Optional, Tuple
 
@@ -55,6 +56,7 @@ class ByBatch(TorchSampler):
         self.sampler.set_epoch(epoch)
 
     def __iter__(self) -> Batches:
+        self.sampler._words.who_asks(sys._getframe(1), self)
         return Batches(self.sampler)
 
     def __len__(self) -> int:

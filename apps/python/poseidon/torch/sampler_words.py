@@ -1,9 +1,11 @@
 """What a Sampler refuses, and what it says: every line has both values and what to do."""
 
 import sys
+from types import FrameType
 from typing import Iterable, Optional
 
 from torch.utils.data import BatchSampler, DataLoader
+from torch.utils.data import Sampler as TorchSampler
 
 from ..library import PoseidonError
 from .epochs import Epoch
@@ -39,6 +41,8 @@ class Words:
         lacks = [name for name in ("views", "seat", "clock", "id", "carry", "weigh") if not hasattr(run, name)]
         if lacks:
             raise PoseidonError(f"Sampler: this run ({type(run).__name__}) does not say who its members are (it has no {lacks[0]}): join with mode=\"ddp\"")
+        if not run.views:
+            raise PoseidonError("Sampler: the run has not begun, and has no members yet: use the Sampler after join()")
 
     def came_later(self, asked: int) -> PoseidonError:
         return PoseidonError(f"Sampler: this worker has come when the others were in epoch {self._of.epoch}, and its script begins with epoch {asked}: let all "
@@ -94,6 +98,21 @@ class Words:
                                 "are trained: in_order=True")
         if isinstance(by, BatchSampler):
             self.require_keeps_last(by)
+
+    def who_asks(self, frame: FrameType, of: TorchSampler) -> Optional[BatchSampler]:
+        """The BatchSampler, as a DataLoader makes it, that asks for the indices. Refuses one that would make batches of batches, and a DataLoader that
+        would take an index for a batch."""
+        asks, loader = frame.f_locals.get("self"), frame.f_locals.get("loader")
+        if isinstance(asks, BatchSampler):
+            if of is not self._of:
+                raise PoseidonError("Sampler: sampler.batch_sampler gives whole batches, and the loader asks it for indices: write DataLoader(dataset, "
+                                    "batch_sampler=sampler.batch_sampler), without batch_size")
+            self.require_keeps_last(asks)
+            return asks
+        if of is self._of and isinstance(loader, DataLoader) and loader.batch_sampler is of:
+            raise PoseidonError("Sampler: the sampler gives indices, and the loader asks it for batches: write DataLoader(dataset, "
+                                "batch_sampler=sampler.batch_sampler), or DataLoader(dataset, batch_size, sampler=sampler)")
+        return None
 
     def require_keeps_last(self, by: BatchSampler) -> None:
         sampler = self._of
