@@ -94,6 +94,14 @@ class RefusalTest(unittest.TestCase):
         self.refused("the loader has given 0 batches, and no step was trained with them; 10 steps of epoch 0 are left", lambda: list(sampler.batches(none())))
         self.refused("the loader gives more batches than it has drawn", lambda: list(sampler.batches([[0, 1]])))
 
+    def test_who_comes_back_is_another_one(self):
+        sampler, run = alone(20, batch_size=2)
+        loop = sampler.batches(Drawing(sampler.batch_sampler, 2))
+        next(loop)
+        run.seat, run.clock = 1, 1
+        run.views.append(View(1, (1,)))
+        self.refused("this worker was 0 of the run and is 1 now.*begins its script anew", lambda: next(loop))
+
     def test_one_kind_of_loop_in_an_epoch(self):
         sampler, run = alone(20, batch_size=2)
         next(iter(Drawing(sampler.batch_sampler, 0)))

@@ -1,6 +1,7 @@
 """A sampler for workers that come, go and die: each sample of an epoch is trained exactly once."""
 
 import atexit
+import contextlib
 import sys
 import weakref
 from collections import deque
@@ -59,6 +60,7 @@ class Sampler(TorchSampler):
         self._kept_state: Optional[dict] = None  # until the run is known
         self._loaded = False  # the next loop is the rest of a loaded epoch, even if nothing is left of it
         self._in_batches = False
+        self._planned: Optional[Tuple[tuple, Tuple[int, int]]] = None  # for which plan, and what it comes to: a script may ask for len() in each step
         self._drawn: Deque[Tuple[int, bool]] = deque()  # by batch that batches() has not given yet: its clock, and whether it ends a step
         atexit.register(_say_at_exit, weakref.ref(self))
         if run is not None or Joined.current is not None:
@@ -120,7 +122,7 @@ class Sampler(TorchSampler):
         return self._indices(Batches(self))
 
     def __len__(self) -> int:
-        return sum(self._sizes())
+        return self.planned()[0]
 
     def _indices(self, batches: Iterator[List[int]]) -> Iterator[int]:
         for batch in batches:
@@ -179,7 +181,7 @@ class Sampler(TorchSampler):
         if self._run is None:
             run = self._given_run if self._given_run is not None else Joined.current
             self._words.require_run(run)
-            self._run = run
+            self._run, self._seat = run, run.seat
             given = run.carry(self)
             if given is not None:
                 State.read(given).require_fits(self)
@@ -190,6 +192,8 @@ class Sampler(TorchSampler):
 
     def _follow(self) -> None:
         """The members as the run knows them now."""
+        if self._run.seat != self._seat:
+            raise self._words.other_seat(self._seat)
         views = self._run.views
         while self._seen < len(views):
             view = View(int(views[self._seen][0]), tuple(views[self._seen][1]))
@@ -250,16 +254,22 @@ class Sampler(TorchSampler):
             raise PoseidonError("Sampler: batch_size is not known: Sampler(dataset, batch_size=32), with the number that the DataLoader has")
         return Cut(self.batch_size, self.batches_per_step, self.drop_last, self.ahead, self._step_size)
 
-    def _sizes(self) -> List[int]:
-        """Of this worker's shares in the epoch, as far as they are known: those of a whole epoch before it begins."""
+    def planned(self) -> Tuple[int, int]:
+        """Samples and batches of this worker in the epoch, as far as they are known: those of a whole epoch before it begins."""
         run = self._joined()
         self._follow()
         epoch = self._now
         if epoch is None or run.clock >= epoch.end:
-            views = views_from(run.clock, self._views)[-1:]
-            epoch = Epoch(0, self._cut(), run.clock, True, torch.arange(self.length), views)
-        full = min(epoch.cut.share, len(epoch.samples))
-        return [size or full for clock in range(epoch.first, epoch.end) for size in [epoch.size(run.seat, clock)] if size is not None]
+            members = views_from(run.clock, self._views)[-1].seats
+            of, epoch = (members, self._cut()), None
+        else:
+            of = (epoch.number, epoch.first, len(self._views))
+        if self._planned is None or self._planned[0] != of:
+            epoch = epoch or Epoch(0, self._cut(), 0, True, torch.arange(self.length), [View(0, members)])
+            full = min(epoch.cut.share, len(epoch.samples))
+            sizes = [size or full for clock in range(epoch.first, epoch.end) for size in [epoch.size(run.seat, clock)] if size is not None]
+            self._planned = of, (sum(sizes), sum(min(size, self.batches_per_step) for size in sizes))
+        return self._planned[1]
 
     def _take_state(self) -> None:
         """Once the run is known: a state of this run is that of the others, one of another run says what is left."""
@@ -283,4 +293,5 @@ class Sampler(TorchSampler):
 def _say_at_exit(of: "weakref.ref[Sampler]") -> None:
     sampler = of()
     if sampler is not None and getattr(sys, "last_value", None) is None:
-        sampler._words.say_unused()
+        with contextlib.suppress(PoseidonError):
+            sampler._words.say_unused()

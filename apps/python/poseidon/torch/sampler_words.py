@@ -48,6 +48,10 @@ class Words:
         return PoseidonError(f"Sampler: this worker has come when the others were in epoch {self._of.epoch}, and its script begins with epoch {asked}: let all "
                              "workers take the number from a poseidon.Progress: for progress.epoch in range(progress.epoch, 90)")
 
+    def other_seat(self, was: int) -> PoseidonError:
+        return PoseidonError(f"Sampler: this worker was {was} of the run and is {self._of._run.seat} now, so the others have trained what its loader has drawn: a "
+                             "process that comes back begins its script anew")
+
     # -- the loop
 
     def other_loop(self) -> PoseidonError:
