@@ -37,7 +37,7 @@ def run_where(module):
         return
     need(module)
     os.environ.update(POSEIDON_TEST_HAS=module, PYTHONPATH=str(PACKAGE), OMP_NUM_THREADS="1")
-    os.execv(PYTHON, [PYTHON, "-B", *sys.argv])
+    os.execv(PYTHON, [PYTHON, "-B", os.path.abspath(sys.argv[0]), *sys.argv[1:]])
 
 
 class Programs(cluster.Cluster):
