@@ -31,6 +31,15 @@ def need(*modules):
         sys.exit(cluster.SKIPPED)
 
 
+def run_where(module):
+    """For a test whose own process needs the module: goes on under that Python, or ends this test as skipped. To be called first."""
+    if os.environ.get("POSEIDON_TEST_HAS") == module:
+        return
+    need(module)
+    os.environ.update(POSEIDON_TEST_HAS=module, PYTHONPATH=str(PACKAGE), OMP_NUM_THREADS="1")
+    os.execv(PYTHON, [PYTHON, "-B", os.path.abspath(sys.argv[0]), *sys.argv[1:]])
+
+
 class Programs(cluster.Cluster):
     """A cluster of programs. Its script is a text, the same for all workers; what differs is in the environment."""
 

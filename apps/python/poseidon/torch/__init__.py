@@ -25,13 +25,15 @@ from typing import Callable, Optional
 from torch import nn, optim
 
 from ..library import PoseidonError, options_from, reason_of
+from .agreed import Progress
 from .client import Client
 from .distributed import DistributedDataParallel
 from .exchangeable import require_all_of_model
 from .local import LocalClient
+from .sampler import Sampler
 from .shards import ShardsClient
 
-__all__ = ["DistributedDataParallel", "PoseidonError", "join", "leave", "no_sync", "progress", "rank", "report", "size",
+__all__ = ["DistributedDataParallel", "PoseidonError", "Progress", "Sampler", "join", "leave", "no_sync", "progress", "rank", "report", "size",
            "synchronize"]
 
 MODES = ("auto", "shards", "local", "ddp")
