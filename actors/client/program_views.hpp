@@ -3,6 +3,8 @@
 #include "messages/ids.hpp"
 #include "messages/wire/codec.hpp"
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <vector>
@@ -25,6 +27,18 @@ class program_views {
     // Of those no clock counts any more.
     while (!all_.empty() && all_.back().first_clock >= view.first_clock) all_.pop_back();
     all_.push_back(std::move(view));
+    changed_.notify_all();
+  }
+  /// The run is over: whoever waits goes on, to learn why from the fresh_board.
+  void close() {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    changed_.notify_all();
+  }
+  /// Waits until training has begun, or the run is over.  Returns  false: neither within `limit`.
+  [[nodiscard]] bool wait_for_first(std::chrono::duration<double> limit) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return !all_.empty() || closed_; });
   }
   /// Without workers: training has not begun.
   [[nodiscard]] program_view newest() const {
@@ -38,6 +52,8 @@ class program_views {
 
  private:
   mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  bool closed_ = false;
   std::vector<program_view> all_;
 };
 

@@ -100,6 +100,7 @@ node_setup session::setup() const {
     around->fresh.fail(r.error.empty() ? "the run is over" : r.error);
     around->clocks.close();
     around->shared_in_flight.close();
+    around->views.close();
   };
   return s;
 }
@@ -143,6 +144,9 @@ bool session::begin(seconds limit) {
     if (answer == fresh_board::answer::failed) throw session_error(why_it_did_not_begin());
   }
   if (!all_is_shared(left_of(limit, since))) return false;
+  // The first values may be here before this node is told that training begins.
+  if (!program_->views.wait_for_first(left_of(limit, since))) return false;
+  if (program_->views.newest().seats.empty()) throw session_error(why_it_did_not_begin());
   const std::lock_guard lock(ends_);
   if (phase_ == phase::training) return true;  // for another thread, which waited as well
   require_joining();

@@ -37,8 +37,8 @@ class Run:
         given, self._given = self._given, None
         return given
 
-    def weigh(self, weight):
-        self.weight = weight
+    def weigh(self, weight, scale):
+        self.weight, self.scale = weight, scale
 
 
 class Drawing:

@@ -1,8 +1,9 @@
 """The clocks that every mode has: hooks push gradients during backward; and mode `ddp` as a whole."""
 
+import os
 import sys
 import time
-from typing import Iterable, List, Optional
+from typing import Callable, Iterable, List, Optional, Tuple
 
 import torch
 
@@ -10,6 +11,7 @@ from ..library import PoseidonError, View
 from .bundles import Bundle
 from .exchangeable import is_empty
 from .joined import Joined
+from .weights import Weights
 
 _UNKNOWN = 1 << 62  # passes
 # The model's parameters are looked through in the first clocks, and from then on after so many.
@@ -20,6 +22,35 @@ class Client(Joined):
     """Mode `ddp`: a clock is a backward pass, at whose end `.grad` holds the means of all workers."""
 
     _outlives_losses = True
+
+    def __init__(self, *arguments, **named):
+        super().__init__(*arguments, **named)
+        self.weights = Weights()
+        self._name = torch.tensor(list(os.urandom(16)), dtype=torch.uint8)  # worker 0's, when the run has begun
+
+    def _shared(self) -> List[Tuple[str, torch.Tensor]]:
+        return [("worker 0 names the run", self._name)]
+
+    # -- what a Sampler asks
+
+    @property
+    def id(self) -> str:
+        """The same on all workers of this run, and of no other one."""
+        return bytes(self._name.tolist()).hex()
+
+    @property
+    def views(self) -> List[View]:
+        """All that have begun here; a later one may say otherwise of a clock than an earlier one."""
+        if not self._outlives_losses:
+            raise AttributeError("mode ddp alone has members that change, and steps that some workers have no samples for")
+        return self._all_views
+
+    def weigh(self, of: Callable[[int], float], scale: Callable[[int], float]) -> None:
+        self.weights.ask(of, scale)
+
+    def carry(self, sampler) -> Optional[dict]:
+        """What a newcomer of a running script would be given: there is none yet."""
+        return None
 
     # -- a clock
 
@@ -82,6 +113,9 @@ class Client(Joined):
                 raise self.failed(f'the gradient of "{self.names[i]}" is sparse: Poseidon exchanges dense ones (sparse=False)')
             if g.dtype != torch.float32:
                 raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
+        self.weights.begin(self.clock)
+        if g is not None:
+            g = self.weights.of(g)
         self.pushed[i] = g
         if self._alone:
             return
@@ -127,10 +161,12 @@ class Client(Joined):
             raise self.failed(f'"{self.names[i]}" goes as factors, and a backward pass has reached it by another way than its layer, as in '
                               'none of the first steps: start with routes="ps"')
         factors, number = unit.take(), self.declared.of[i]
-        if factors is None:
+        self.weights.begin(self.clock)
+        u = self.weights.of(factors[0]) if factors is not None else None
+        if u is None:
             self.run.push_nothing(number, self.clock)
         else:
-            u, v = factors
+            v = factors[1]
             self.run.push_factors(number, self.clock, u.data_ptr(), v.data_ptr(), u.shape[0], self._place_of_mean(i))
         self.pushed[i] = None
 
@@ -148,6 +184,8 @@ class Client(Joined):
             since = time.perf_counter()
             self._wait_for_pushes()
             self._means.collect(self.clock + 1, self.lent, self._take)
+            self._follow_views()
+            self.weights.correct(self.clock, [p.grad for p in self.parameters if p.grad is not None])
             line = self._waits.end(since, time.perf_counter())
             if line is not None and self.rank == 0 and not self.quiet:
                 print(f"poseidon: {line}", file=sys.stderr, flush=True)
@@ -185,6 +223,9 @@ class Client(Joined):
         bundle = self.declared.bundles[number]
         if bundle is None:
             return self._take_mean(self.declared.first[number], there)
+        if not there and self.weights.now == 0.0:
+            for i in bundle.members:
+                self.parameters[i].grad = None
         if there:
             pushed, parameters = self.pushed, self.parameters
             gradients = [pushed[i] if parameters[i].grad is pushed[i] else None for i in bundle.members]
@@ -193,6 +234,8 @@ class Client(Joined):
     def _take_mean(self, i: int, there: bool) -> None:
         """Of a parameter whose `.grad` is not what has left. `there`: somebody had a gradient."""
         if not there:
+            if self.weights.now == 0.0:
+                self.parameters[i].grad = None
             return
         p, made = self.parameters[i], self._means.made.get(i)
         mean = self.ring(i, self.clock + 1) if made is None else made
@@ -228,9 +271,13 @@ class Client(Joined):
             self.factors.end_clock(self.fired)
         self.pushed, self.fired = {}, {}
         self.clock += 1
-        for before, now in self._see_views():
-            self._members_changed(before, now)
+        self._follow_views()
         self._show(self.run.lines())
+
+    def _follow_views(self) -> None:
+        for before, now in self._see_views():
+            self._all_views.append(now)
+            self._members_changed(before, now)
 
     def _members_changed(self, before: View, now: View) -> None:
         if self.quiet:

@@ -186,6 +186,13 @@ class Epoch:
         own, total = stretch.size(seat, step) * len(stretch.seats), stretch.total(step)
         return 1.0 if own == total and own else own / max(1, total)
 
+    def scale(self, clock: int) -> float:
+        """By what a member's number of samples is multiplied in its weight: the same for all members."""
+        if not self.first <= clock < self.end:
+            return 1.0
+        stretch = self.at(clock)
+        return len(stretch.seats) / max(1, stretch.total(clock - stretch.first))
+
     def rest(self, clock: int) -> torch.Tensor:
         """The samples of no step before this clock."""
         if clock >= self.end:

@@ -72,7 +72,8 @@ class Joined:
         self._passes: Optional[Passes] = None
         self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad and name not in ignored]
         self._taken = 0  # version of buffers
-        self._views: List[View] = []
+        self._views: List[View] = []  # those that count
+        self._all_views: List[View] = []
 
     def _apart(self) -> List[int]:
         """By parameter: only those with the same number travel together."""
@@ -99,7 +100,7 @@ class Joined:
             self.run.declare(declared, [MEAN] * len(self.declared) + [GIVEN] * (self.buffers is not None))
             self._declared()
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
-            self._beginning.share(self.run, [("worker 0 measures what factors save", measures)])
+            self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
             self.run.begin()
             self._beginning.take(self.run.worker)
             if self.buffers is not None:
@@ -112,6 +113,8 @@ class Joined:
                 self.run.leave(reason_of(error), 5)
             raise
         self._see_views()
+        self._all_views = list(self._views)
+        self.seat = self._views[-1].seats[self.rank]
         self._alone = self.size == 1 and self._means_in_grad
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
@@ -152,6 +155,10 @@ class Joined:
                 changes.append((before[0], view))
             self._views.append(view)
             before = [view]
+
+    def _shared(self) -> List[Tuple[str, torch.Tensor]]:
+        """What else is to be worker 0's, by name."""
+        return []
 
     def _declared(self) -> None:
         """Says what else there is to say before the run begins."""

@@ -90,6 +90,13 @@ class Sampler(TorchSampler):
         self._follow()
         return self._now.weight(self._run.seat, clock)
 
+    def scale(self, clock: int) -> float:
+        """The part of the weight in a clock that all workers have in common."""
+        if self._now is None:
+            return 1.0
+        self._follow()
+        return self._now.scale(clock)
+
     def batches(self, loader: Iterable) -> Iterator:
         """The batches of a loader that draws from this sampler, until all workers have trained all of the epoch."""
         self._words.require_draws_here(loader)
@@ -247,7 +254,7 @@ class Sampler(TorchSampler):
         if self.global_batch is not None and self._step_size is None:
             self._step_size = self._cut().share * len(self._views[0].seats)
         self._now = Epoch(number, self._cut(), self._run.clock, self._in_batches, self._samples(number), self._views)
-        self._run.weigh(self.weight)
+        self._run.weigh(self.weight, self.scale)
 
     def _cut(self) -> Cut:
         if self.batch_size is None:

@@ -1,0 +1,39 @@
+"""What a worker's gradient counts in the mean of a step: workers whose batches have different sizes, or none, in the last step of an epoch."""
+
+from typing import Callable, List, Optional
+
+import torch
+
+
+class Weights:
+    """Of one worker. Without a sampler that asks for it every gradient counts alike."""
+
+    def __init__(self):
+        self._of: Optional[Callable[[int], float]] = None
+        self._scale: Callable[[int], float] = lambda clock: 1.0
+        self._asked: Optional[int] = None  # the clock whose gradients leave
+        self._before = 1.0  # the scale with which they leave
+        self.now = 1.0  # by what this worker's are multiplied; 0: none leaves
+
+    def ask(self, of: Callable[[int], float], scale: Callable[[int], float]) -> None:
+        """`of`: this worker's weight in a clock; `scale`: the part of it that all have in common, which depends on who is there."""
+        self._of, self._scale = of, scale
+
+    def begin(self, clock: int) -> None:
+        """Before the first gradient of a clock leaves, and whenever another one does."""
+        if self._of is None or self._asked == clock:
+            return
+        self._asked, self.now, self._before = clock, self._of(clock), self._scale(clock)
+
+    def of(self, g: torch.Tensor) -> Optional[torch.Tensor]:
+        """What leaves for this gradient."""
+        return g if self.now == 1.0 else None if self.now == 0.0 else g.detach() * self.now
+
+    def correct(self, clock: int, gradients: List[torch.Tensor]) -> None:
+        """A worker was lost in this clock, and the means are over the others, whose gradients had left with a weight that counts it, too. What is wrong
+        is one factor, the same for all."""
+        if self._of is None or self._asked != clock:
+            return
+        now = self._scale(clock)
+        if now != self._before:
+            torch._foreach_mul_(gradients, now / self._before)
