@@ -124,7 +124,11 @@ void node::act(const senses& s, std::vector<post>& out) {
     if (!action) break;
     std::visit(overloaded{
                    [&](const view_action::send& a) {
-                     out.push_back({self_, a.to, message_of(a.frame)});
+                     const auto what = message_of(a.frame);
+                     // It has no link to one that it has gone on without; where that one asks, its new link is answered.
+                     const bool is_news = chosen_epoch({self_, a.to, what}) > epoch_;
+                     if (!is_news || !has_seat(standing_.lost, a.to))
+                       out.push_back({self_, a.to, what});
                    },
                    [&](const view_action::freeze&) { freeze(s); },
                    [&](const tell_newcomers& a) {
