@@ -122,8 +122,8 @@ class caller : public actor<caller> {
   by_id<layer_id, std::uint64_t> fresh_;     // version that is here
   by_id<parameter_id, std::uint64_t> lent_;  // clocks of which a gradient has been lent
   bool frozen_ = false;                      // a worker is lost: what is lent waits
-  bool of_former_view_ = false;              // and what arrives is still of the view that has lost it
-  std::vector<layer_fresh> early_;           // what has arrived of a view that has not begun here
+  bool of_former_view_ = false;     // and what arrives is still of the view that has lost it
+  std::vector<layer_fresh> early_;  // what has arrived of a view that has not begun here
   /// What the program does, as its pushes show it.
   struct {
     std::int64_t since_ns = 0;   // the last push of the clock before

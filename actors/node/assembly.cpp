@@ -69,25 +69,26 @@ void assembly::spawn_graph() {
   const auto& view = core_.view();
   const auto self = core_.as_node.self();
   binding_.clear();
-  for (const auto& a : core_.run.spawn({.system = core_.as_node.system(),
-                       .edges = *setup.edges,
-                       .trace = *setup.records.trace,
-                       .self = core_.view().self(),
-                       .leader = worker_id{0},
-                       .has_budget = setup.cluster.budget_mbit_s > 0,
-                       .display = setup.display,
-                       .node_stop = self,
-                       .node_done = self,
-                       .node_failed = self,
-                       .node_held = self,
-                       .node_paused = self,
-                       .node_gave_up = self,
-                       .node_offered = self,
-                       .before = core_.run.before(core_.kept),
-                       .carried = [view = setup.records.view] { return view->own().carried(); },
-                       .epoch = core_.view().epoch,
-                       .seats = view.members.empty() ? seat_list{view.seat} : seats_of(view.members),
-                       .lacks_values = has_seat(view.lacking, view.seat)}))
+  for (const auto& a :
+       core_.run.spawn({.system = core_.as_node.system(),
+       .edges = *setup.edges,
+       .trace = *setup.records.trace,
+       .self = core_.view().self(),
+       .leader = worker_id{0},
+       .has_budget = setup.cluster.budget_mbit_s > 0,
+       .display = setup.display,
+       .node_stop = self,
+       .node_done = self,
+       .node_failed = self,
+       .node_held = self,
+       .node_paused = self,
+       .node_gave_up = self,
+       .node_offered = self,
+       .before = core_.run.before(core_.kept),
+       .carried = [view = setup.records.view] { return view->own().carried(); },
+       .epoch = core_.view().epoch,
+       .seats = view.members.empty() ? seat_list{view.seat} : seats_of(view.members),
+       .lacks_values = has_seat(view.lacking, view.seat)}))
     core_.as_node.monitor(a);
 }
 

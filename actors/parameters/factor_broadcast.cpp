@@ -191,9 +191,10 @@ void factor_broadcast::update_here() {
 void factor_broadcast::make_mean(bool nothing) {
   using is = parameter_store::mean_is;
   auto mean = setup_.lent == nullptr ? std::span<float>() : setup_.lent->mean();
-  setup_.store->set_mean(
-      setup_.parameters.front(), version_ + 1,
-      nothing ? is::nothing : mean.empty() ? is::here : is::with_program);
+  setup_.store->set_mean(setup_.parameters.front(), version_ + 1,
+                         nothing        ? is::nothing
+                         : mean.empty() ? is::here
+                                        : is::with_program);
   if (nothing) return;  // nobody reads it
   const auto [u, v] = setup_.factors->all(clock_id{version_});
   if (mean.empty()) mean = setup_.store->values(setup_.parameters.front(), version_ + 1);

@@ -27,7 +27,7 @@ struct options {
   std::chrono::milliseconds progress_limit{std::chrono::minutes{30}};
   double link_mbit_s = 0;
   bool outlives_losses = false;  ///< the others go on without a worker that is lost
-  route_option routes;  ///< none from a file
+  route_option routes;           ///< none from a file
   std::optional<wire_format> wire;
   /// For benchmarks in which other layers sleep, too: making a gradient from factors takes as long as on a device of that
   /// rate, and makes no values. 0: it is made.

@@ -159,29 +159,6 @@ bool session::begin(seconds limit) {
   return true;
 }
 
-/// Others may have gone since the program looked last.
-void session::see_view() {
-  const auto view = program_->views.newest();
-  worker_ = view.self == no_worker ? 0 : value(view.self);
-  workers_ = static_cast<std::uint32_t>(std::max<std::size_t>(1, view.seats.size()));
-}
-
-std::optional<program_view> session::view(std::size_t index) const {
-  if (program_ == nullptr) return std::nullopt;
-  const auto all = program_->views.all();
-  return index < all.size() ? std::optional(all[index]) : std::nullopt;
-}
-
-/// What a lost worker means is the same for all of them.
-void session::require_same_end() {
-  if (options_.outlives_losses == program_->outlives_losses) return;
-  const auto words = [](bool outlives) { return outlives ? "on-loss=go-on" : "on-loss=end"; };
-  throw session_error(std::string("worker 0 has joined with the option ") +
-                      words(program_->outlives_losses) + ", and this one with " +
-                      words(options_.outlives_losses) +
-                      ": give all workers the same option, and the same mode");
-}
-
 // -- clocks ---------------------------------------------------------------------------------------------
 
 parameter_id session::known(std::size_t parameter) const {
@@ -235,10 +212,11 @@ parameter_id session::take_turn(std::size_t parameter, std::uint64_t clock) {
                         ", but its version " + std::to_string(clock) +
                         " is not here yet: wait for it first");
   if (program_->outlives_losses && !program_->fresh.is_whole(clock))
-    throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
-                        ", but not all parameters of version " + std::to_string(clock) +
-                        " are here yet: where a run outlives lost workers (on-loss=go-on), wait for "
-                        "all of them first");
+    throw session_error(
+        "\"" + name + "\" is pushed for clock " + std::to_string(clock) +
+        ", but not all parameters of version " + std::to_string(clock) +
+        " are here yet: where a run outlives lost workers (on-loss=go-on), wait for "
+        "all of them first");
   if (const auto left = program_->fresh.first_to_leave(); left && clock >= left->version)
     throw session_error(program_->fresh.error());
   if (!program_->clocks.begin(clock, seconds(0)))

@@ -2,12 +2,13 @@
 
 import ctypes
 import os
-import re
 import sys
 import threading
 import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from .options import PoseidonError, in_script_words, options_from
 
 ABI = 8
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
@@ -17,15 +18,6 @@ FORMATS = ("float32", "float16", "bfloat16")
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
-
-# The environment's names of the options, without "POSEIDON_".
-OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "wire",
-           "on-loss", "replay-gflops", "trace", "graph", "web", "web-token-file")
-
-
-class PoseidonError(RuntimeError):
-    """What Poseidon refuses, or why a run is over: one line for the user."""
-
 
 class View(NamedTuple):
     """The workers that train together from a clock on."""
@@ -159,27 +151,6 @@ def library() -> _Library:
 def version() -> str:
     """The version of the library."""
     return library().version().decode()
-
-
-def options_from(given: Dict[str, object]) -> Dict[str, str]:
-    """The options of a run: those given as keywords (`token_file=...`), the others from POSEIDON_TOKEN_FILE and so on."""
-    out = {}
-    for name in OPTIONS:
-        value = given.get(name.replace("-", "_"), os.environ.get("POSEIDON_" + name.replace("-", "_").upper()))
-        if value is not None and value != "":
-            out[name] = str(value)
-    unknown = [key for key in given if key.replace("_", "-") not in OPTIONS]
-    if unknown:
-        raise PoseidonError(f'there is no option "{unknown[0]}"; there are: ' + ", ".join(name.replace("-", "_") for name in OPTIONS))
-    return out
-
-
-_HYPHENATED = re.compile(r"(?<![\w/.-])(" + "|".join(sorted((name for name in OPTIONS if "-" in name), key=len, reverse=True)) + ")=")
-
-
-def in_script_words(text: str) -> str:
-    """The library names options as a program in C gives them, "token-file=FILE"; a script writes token_file=FILE."""
-    return _HYPHENATED.sub(lambda found: found[1].replace("-", "_") + "=", text)
 
 
 def reason_of(error: Optional[BaseException]) -> Optional[str]:

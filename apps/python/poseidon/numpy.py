@@ -19,7 +19,7 @@ from .library import PoseidonError, Run, options_from, reason_of
 
 class Worker:
     """One worker. `parameters`: arrays of float32 by name, the same names and shapes on all workers. `options`: as in
-    poseidon.library.OPTIONS, instead of the environment's. What it waits for is said on stderr, unless `quiet`."""
+    poseidon.options.OPTIONS, instead of the environment's. What it waits for is said on stderr, unless `quiet`."""
 
     def __init__(self, parameters: Dict[str, np.ndarray], *, quiet: bool = False, **options):
         self._names = {name: number for number, name in enumerate(parameters)}

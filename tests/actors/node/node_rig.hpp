@@ -329,7 +329,6 @@ class node_rig {
     if (wiring->lines.empty()) return;
     wiring->lines[draw() % wiring->lines.size()]->stall(static_cast<int>(draw() % 2));
   }
-
 };
 
 }  // namespace poseidon::test

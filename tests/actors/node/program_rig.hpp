@@ -55,8 +55,8 @@ class sim_program {
   }
   /// For who reads why a test has failed.
   [[nodiscard]] std::string state() const {
-    std::string out = "at clock " + std::to_string(clock_) + (begun_ ? ", begun" : "") + ", to lend " +
-                      std::to_string(missing_.size()) + ", here";
+    std::string out = "at clock " + std::to_string(clock_) + (begun_ ? ", begun" : "") +
+                      ", to lend " + std::to_string(missing_.size()) + ", here";
     for (std::size_t p = 0; p < parameters; ++p)
       for (auto v = clock_ + 1; v + 2 > clock_ && v + 1 > 0; --v)
         if (around->fresh.wait(as_id<parameter_id>(p), v, std::chrono::seconds{0}) !=
@@ -81,9 +81,7 @@ class sim_program {
     for (std::size_t p = 0; p < parameters; ++p) missing_.push_back(p);
     return true;
   }
-  [[nodiscard]] bool has_gradient(std::size_t p) const {
-    return p != rarely || clock_ % 3 != 1;
-  }
+  [[nodiscard]] bool has_gradient(std::size_t p) const { return p != rarely || clock_ % 3 != 1; }
   void lend(std::size_t p) {
     const auto value = static_cast<float>(1u << number_) * static_cast<float>(1 + clock_ % 5);
     auto& to = lent_[p];

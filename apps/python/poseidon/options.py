@@ -1,0 +1,34 @@
+"""The options of a run, as a script gives them, and the words of the library about them."""
+
+import os
+import re
+from typing import Dict
+
+# The environment's names of the options, without "POSEIDON_".
+OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "wire",
+           "on-loss", "replay-gflops", "trace", "graph", "web", "web-token-file")
+
+
+class PoseidonError(RuntimeError):
+    """What Poseidon refuses, or why a run is over: one line for the user."""
+
+
+def options_from(given: Dict[str, object]) -> Dict[str, str]:
+    """The options of a run: those given as keywords (`token_file=...`), the others from POSEIDON_TOKEN_FILE and so on."""
+    out = {}
+    for name in OPTIONS:
+        value = given.get(name.replace("-", "_"), os.environ.get("POSEIDON_" + name.replace("-", "_").upper()))
+        if value is not None and value != "":
+            out[name] = str(value)
+    unknown = [key for key in given if key.replace("_", "-") not in OPTIONS]
+    if unknown:
+        raise PoseidonError(f'there is no option "{unknown[0]}"; there are: ' + ", ".join(name.replace("-", "_") for name in OPTIONS))
+    return out
+
+
+_HYPHENATED = re.compile(r"(?<![\w/.-])(" + "|".join(sorted((name for name in OPTIONS if "-" in name), key=len, reverse=True)) + ")=")
+
+
+def in_script_words(text: str) -> str:
+    """The library names options as a program in C gives them, "token-file=FILE"; a script writes token_file=FILE."""
+    return _HYPHENATED.sub(lambda found: found[1].replace("-", "_") + "=", text)
