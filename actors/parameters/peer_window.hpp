@@ -30,10 +30,10 @@ struct peer_window_setup {
   /// the leader, worker 0, sends the first values and the solver state to all nodes.
   std::shared_ptr<const partition> before = nullptr;
   worker_id former_peer = no_worker;  ///< the peer in that view; no_worker: it was no member
-  bool joins =
-      false;  ///< its members give this node all values: it was none of them, or lacks the version
-  std::vector<worker_id> lost =
-      {};  ///< of that view, or without the version: others give what they would have given
+  /// Its members give this node all values: it was none of them, or lacks the version.
+  bool joins = false;
+  /// Of that view, or without the version: others give what they would have given.
+  std::vector<worker_id> lost = {};
   bool zeroes_lost_state = false;        ///< or zeros in place of what nobody has any more
   by_id<parameter_id, bool> given = {};  ///< worker 0's program gives them; empty: none
   /// Where there was no view before: this node has the first values already, and nobody sends them; empty: none.
