@@ -148,7 +148,7 @@ class Joined:
             view = self.run.view(len(self._views))
             if view is None or view.first_clock > self.clock:
                 return changes
-            if before:
+            if before and before[0].seats != view.seats:  # else its routes have changed
                 changes.append((before[0], view))
             self._views.append(view)
             before = [view]
