@@ -174,6 +174,7 @@ class Losses(unittest.TestCase):
                 for gone in ends:
                     self.assertRegex(said, rf"poseidon: .*\bworker {gone}\b.* (is|are) lost: ", workers[seat])
                 self.assertIn(f"lost: {go_on}, from step {views[-1][0]} on", said)
+                self.assertLessEqual(said.count(" lost: "), len(ends), workers[seat])  # where routes change nobody is lost
 
     def test_the_last_worker(self):
         for place in PLACES:
