@@ -35,6 +35,9 @@ void caller::on(const connect_caller& m) {
   neighbours_ = m;
   of_former_view_ = false;
   early_.clear();
+  // The program asks who it trains with as soon as version 0 is here, and may lend gradients then: that comes after this message, and
+  // perhaps before the one that begins training.
+  if (!began_) begin_view();
   const auto workers = m.view.seats.size();
   if (workers == newest_.size()) return;
   newest_ = by_id<worker_id, frames::worker_report>(workers);
@@ -46,7 +49,6 @@ void caller::on(const connect_caller& m) {
 void caller::on(const begin_training&) {
   pace_.since_ns = now_ns();
   began_ = true;
-  begin_view();
   gather_state();
 }
 

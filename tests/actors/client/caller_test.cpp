@@ -73,6 +73,15 @@ TEST_CASE("caller: a gradient that is lent goes to the push of its parameter") {
   CHECK(t.pushes[1].got->front().pass.clock == clock_id{4});
 }
 
+TEST_CASE("caller: a program knows whom it trains with before training begins") {
+  program_of_two t(worker_id{1});
+  CHECK(t.from->views.newest().seats == std::vector{seat_id{0}, seat_id{1}});
+  CHECK(t.from->views.newest().self == worker_id{1});
+  t.sim.tell(t.it, begin_training{});
+  t.sim.settle();
+  CHECK(t.from->views.all().size() == 1);
+}
+
 TEST_CASE("caller: fresh parameters, and those that nobody has a gradient of, reach the board") {
   program_of_two t(worker_id{1});
   t.sim.tell(t.it, layer_fresh{layer_id{0}, version_id{1}});

@@ -114,7 +114,7 @@ class Joined:
             raise
         self._see_views()
         self._all_views = list(self._views)
-        self.seat = self._views[-1].seats[self.rank]
+        self.seat = self._views[-1].seats[self.run.worker]
         self._alone = self.size == 1 and self._means_in_grad
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
@@ -135,12 +135,12 @@ class Joined:
     @property
     def rank(self) -> int:
         """This worker's number now; it falls when an older one has gone."""
-        return self.run.worker
+        return self._views[-1].seats.index(self.seat)
 
     @property
     def size(self) -> int:
         """How many workers there are now."""
-        return self.run.workers
+        return len(self._views[-1].seats)
 
     def _see_views(self) -> List[Tuple[View, View]]:
         """Returns the changes since it was called last: the view before, and the one after it."""
@@ -151,7 +151,7 @@ class Joined:
             view = self.run.view(len(self._views))
             if view is None or view.first_clock > self.clock:
                 return changes
-            if before:
+            if before and before[0].seats != view.seats:  # else its routes have changed
                 changes.append((before[0], view))
             self._views.append(view)
             before = [view]

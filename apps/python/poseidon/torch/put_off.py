@@ -22,7 +22,7 @@ _TOGETHER = 512
 
 
 class PutOff(Client):
-    _outlives_losses = False
+    _outlives_losses = False  # steps that are put off, and those that the shards make, would have to be made again
     _large = 1 << 18  # values: to make the step takes longer than to ask now and then whether it can be made
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], trained: List[nn.Parameter], **said):
