@@ -9,9 +9,8 @@ namespace poseidon {
 
 std::optional<std::string> witnesses::objection() const {
   if (core_.setup.around)
-    return "this run is of programs, whose members cannot be lost one by one, so a witness would "
-           "be "
-           "of no use. Start the run without it";
+    return "this run is of programs, and a witness votes only in runs of nets (poseidon-node "
+           "--solver). Start the run without it";
   if (core_.setup.run->survive == 0)
     return "this run has --survive 0, with which the loss of any node ends it, so a witness would "
            "be of no use. Start the first node with --survive 1, or the run without a witness";

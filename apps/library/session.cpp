@@ -241,7 +241,7 @@ void session::tell_pushed() {
 }
 
 void session::push(std::size_t parameter, std::uint64_t clock, const float* gradient) {
-  require_training();
+  require_training();  // before that there may be no program
   const std::lock_guard lock(program_->lending);
   const auto id = take_turn(parameter, clock);
   if (gradient != nullptr && !program_->outlives_losses) require_giver(id);
@@ -258,7 +258,7 @@ void session::push(std::size_t parameter, std::uint64_t clock, const float* grad
 
 void session::push_factors(std::size_t parameter, std::uint64_t clock, const float* u,
                            const float* v, std::size_t rows, float* mean) {
-  require_training();
+  require_training();  // before that there may be no program
   const std::lock_guard lock(program_->lending);
   const auto id = take_turn(parameter, clock);
   const auto& declared = program_->declared[parameter];
