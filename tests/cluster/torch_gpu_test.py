@@ -147,7 +147,7 @@ class Gpu(unittest.TestCase):
     def test_a_copy_that_fails_ends_the_run_on_all_workers(self):
         for mode in "ddp", "local":
             with self.subTest(mode), programs.Programs() as c:
-                for worker in c.workers(HEAD + GIVEN_UP, 2, mode):
+                for worker in c.workers(HEAD + GIVEN_UP, 2, mode, env={"POSEIDON_ON_LOSS": "end"}):
                     worker.wait()
                     self.assertRegex(worker.output, "refused: .*CUDA error: unspecified launch failure", worker)
 
