@@ -11,8 +11,8 @@ namespace {
 using facts = membership_facts;
 using candidate = membership_candidate;
 
-/// Of those that train: who has none is given one, and does not count.
-std::optional<version_id> version_of_all(const facts& f, const seat_list& trainers) {
+/// The least version of those that train, or the greatest where none can go back. Who has none is given one, and does not count.
+std::optional<version_id> version_to_begin_with(const facts& f, const seat_list& trainers) {
   std::optional<version_id> out;
   for (const auto s : trainers) {
     const auto& whole = f.said.at(s).stand.whole;
@@ -50,7 +50,7 @@ candidate candidate_of(const facts& f) {
   candidate c;
   c.dead = proved_dead(f.said);
   c.hearing = largest_hearing_set(f.said, f.witnesses);
-  c.first = version_of_all(f, without_witnesses(c.hearing, f.witnesses));
+  c.first = version_to_begin_with(f, without_witnesses(c.hearing, f.witnesses));
   c.stay = with_values(f, c.hearing, c.first);
   c.drained = std::all_of(f.said.begin(), f.said.end(),
                           [](const auto& s) { return s.second.stand.drained; });

@@ -77,7 +77,7 @@ std::vector<worker_id> agreed_view::former_lost() const {
 }
 
 bool agreed_view::is_given_values(seat_id s) const {
-  return brought(s) || std::find(lacking.begin(), lacking.end(), s) != lacking.end();
+  return brought(s) || has_seat(lacking, s);
 }
 
 std::vector<worker_id> agreed_view::former_without_values() const {

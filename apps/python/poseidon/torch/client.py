@@ -185,7 +185,7 @@ class Client(Joined):
             self._wait_for_pushes()
             self._means.collect(self.clock + 1, self.lent, self._take)
             self._follow_views()
-            self.weights.correct(self.clock, [p.grad for p in self.parameters if p.grad is not None])
+            self.weights.correct(self.clock, self.parameters)
             line = self._waits.end(since, time.perf_counter())
             if line is not None and self.rank == 0 and not self.quiet:
                 print(f"poseidon: {line}", file=sys.stderr, flush=True)
@@ -271,7 +271,6 @@ class Client(Joined):
             self.factors.end_clock(self.fired)
         self.pushed, self.fired = {}, {}
         self.clock += 1
-        self._follow_views()
         self._show(self.run.lines())
 
     def _follow_views(self) -> None:

@@ -53,8 +53,9 @@ class Joined:
         self._beginning = FirstState(model, self.index, ignored)
         buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
-        self.run = Run(self._with_on_loss(options), quiet, traits_of(self.parameters))
-        self.outlives_losses = options.get("on-loss", "go-on") == "go-on" and self._outlives_losses
+        told = self._with_on_loss(options)
+        self.run = Run(told, quiet, traits_of(self.parameters))
+        self.outlives_losses = told.get("on-loss") == "go-on"
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
         self.gpus: Optional[Gpus] = None
@@ -149,7 +150,7 @@ class Joined:
             self._views.pop()  # another one has taken its place
         while True:
             view = self.run.view(len(self._views))
-            if view is None or view.first_clock > self.clock:
+            if view is None or view.first_clock > self.clock + 1:  # the next step may be its first one
                 return changes
             if before and before[0].seats != view.seats:  # else its routes have changed
                 changes.append((before[0], view))

@@ -29,11 +29,11 @@ class Weights:
         """What leaves for this gradient."""
         return g if self.now == 1.0 else None if self.now == 0.0 else g.detach() * self.now
 
-    def correct(self, clock: int, gradients: List[torch.Tensor]) -> None:
+    def correct(self, clock: int, parameters: List[torch.Tensor]) -> None:
         """A worker was lost in this clock, and the means are over the others, whose gradients had left with a weight that counts it, too. What is wrong
         is one factor, the same for all."""
         if self._of is None or self._asked != clock:
             return
         now = self._scale(clock)
         if now != self._before:
-            torch._foreach_mul_(gradients, now / self._before)
+            torch._foreach_mul_([p.grad for p in parameters if p.grad is not None], now / self._before)
