@@ -45,13 +45,15 @@ def require_exchangeable(name: str, p: torch.Tensor) -> None:
         raise PoseidonError(f'"{name}" has gaps in memory (shape {tuple(p.shape)}, strides {p.stride()}): make it contiguous')
 
 
-def require_statistics(model: nn.Module, workers: int) -> None:
-    """Refuses a SyncBatchNorm that nobody would tell of the other workers: without a process group it is a BatchNorm, and says nothing."""
+def require_statistics(model: nn.Module, workers: Optional[int] = None) -> None:
+    """Refuses a SyncBatchNorm that nobody would tell of the other workers: without a process group it is a BatchNorm, and says nothing. Asked before
+    the run begins, so that all workers refuse it alike, and once more when it has `workers`."""
     name = next((name for name, m in model.named_modules() if isinstance(m, nn.SyncBatchNorm)), None)
-    if name is None or workers == 1:
+    if name is None:
         return
     has_group = dist.is_available() and dist.is_initialized()
-    if not has_group or dist.get_world_size() != workers:
-        size = f"it has {dist.get_world_size()} processes and this run {workers} workers" if has_group else "there is none"
-        raise PoseidonError(f'"{name}" is a SyncBatchNorm, which adds its statistics over the process group of torch.distributed, and {size}: call '
-                            "torch.distributed.init_process_group() with all workers first, or use BatchNorm")
+    if has_group and workers in (None, dist.get_world_size()):
+        return
+    size = f"it has {dist.get_world_size()} processes and this run {workers} workers" if has_group else "there is none"
+    raise PoseidonError(f'"{name}" is a SyncBatchNorm, which adds its statistics over the process group of torch.distributed, and {size}: call '
+                        "torch.distributed.init_process_group() with all workers first, or use BatchNorm")

@@ -20,6 +20,10 @@ from .traits import traits_of
 from .waits import Waits
 
 
+def _has_others(options: Dict[str, str]) -> bool:
+    return "listen" in options or "join" in options
+
+
 class Joined:
     """A worker of a run. Its clocks are those of the class that is derived from it."""
 
@@ -54,6 +58,9 @@ class Joined:
         buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
         told = self._with_on_loss(options)
+        self._has_others = _has_others(options)
+        if self._has_others:
+            require_statistics(model)
         self.run = Run(told, quiet, traits_of(self.parameters))
         self.outlives_losses = told.get("on-loss") == "go-on"
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
@@ -82,7 +89,7 @@ class Joined:
 
     def _with_on_loss(self, options: Dict[str, str]) -> Dict[str, str]:
         """Who is alone loses nobody."""
-        if "listen" not in options and "join" not in options:
+        if not _has_others(options):
             return {name: value for name, value in options.items() if name != "on-loss"}
         if options.get("on-loss") == "go-on" and not self._outlives_losses:
             raise PoseidonError('on_loss is "go-on", and in this mode a lost worker ends the run: mode="ddp" goes on')
@@ -103,19 +110,19 @@ class Joined:
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
             self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
             self.run.begin()
-            self._beginning.take(self.run.worker)
+            self._beginning.take()
             if self.buffers is not None:
                 self.buffers.begin(self.outlives_losses)
             self._wants_factors = bool(measures.item())
-            require_statistics(self.model, self.run.workers)
+            if self._has_others:
+                require_statistics(self.model, self.run.workers)
             del kept
         except BaseException as error:  # Ctrl-C, too: the next join() finds the port free
             with contextlib.suppress(PoseidonError):
                 self.run.leave(reason_of(error), 5)
             raise
-        self._see_views()
+        self.seat = self._first_seat()
         self._all_views = list(self._views)
-        self.seat = self._views[-1].seats[self.run.worker]
         self._alone = self.size == 1 and self._means_in_grad
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
@@ -142,6 +149,13 @@ class Joined:
     def size(self) -> int:
         """How many workers there are now."""
         return len(self._views[-1].seats)
+
+    def _first_seat(self) -> int:
+        worker = None
+        while worker != self.run.worker:  # an older one may be lost meanwhile
+            worker = self.run.worker
+            self._see_views()
+        return self._views[-1].seats[worker]
 
     def _see_views(self) -> List[Tuple[View, View]]:
         """Returns the changes since it was called last: the view before, and the one after it."""
