@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .options import PoseidonError, in_script_words, options_from
+from .options import PoseidonError, has_others, in_script_words, options_from
 
 ABI = 8
 HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
@@ -169,7 +169,7 @@ class Run:
         self._library = library()
         if traits:
             options = {**options, "traits": ";".join(f"{name}={value}".replace(";", ",") for name, value in traits.items())}
-        self._says = not quiet and ("listen" in options or "join" in options)  # who is alone waits for nobody
+        self._says = not quiet and has_others(options)  # who is alone waits for nobody
         for name, value in options.items():
             if "\n" in value:
                 raise PoseidonError(f'option {name.replace("-", "_")} has a line break in its value')

@@ -26,6 +26,11 @@ def options_from(given: Dict[str, object]) -> Dict[str, str]:
     return out
 
 
+def has_others(options: Dict[str, str]) -> bool:
+    """Whether the run is to have more workers than this one."""
+    return "listen" in options or "join" in options
+
+
 _HYPHENATED = re.compile(r"(?<![\w/.-])(" + "|".join(sorted((name for name in OPTIONS if "-" in name), key=len, reverse=True)) + ")=")
 
 

@@ -12,6 +12,7 @@ from torch import nn, optim
 from torch.utils import _pytree
 
 from ..library import PoseidonError, options_from
+from ..options import has_others
 from .client import Client
 from .comm_hooks import format_of
 from .local import LocalClient
@@ -48,7 +49,7 @@ def _free_port() -> int:
 def _world() -> Dict[str, str]:
     """Who else is there: the environment's POSEIDON_..., the script's process group, or torchrun's variables."""
     options = options_from({})
-    if "listen" in options or "join" in options:
+    if has_others(options):
         return options
     if dist.is_available() and dist.is_initialized():
         rank, size = dist.get_rank(), dist.get_world_size()

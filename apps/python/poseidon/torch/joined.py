@@ -8,6 +8,7 @@ import torch
 from torch import nn
 
 from ..library import GIVEN, MEAN, PoseidonError, Run, View, reason_of
+from ..options import has_others
 from .bundles import Declared
 from .exchangeable import is_empty, require_exchangeable, require_statistics
 from .factors import Factors
@@ -18,10 +19,6 @@ from .passes import Passes
 from .state import Buffers, FirstState
 from .traits import traits_of
 from .waits import Waits
-
-
-def _has_others(options: Dict[str, str]) -> bool:
-    return "listen" in options or "join" in options
 
 
 class Joined:
@@ -58,7 +55,7 @@ class Joined:
         buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
         told = self._with_on_loss(options)
-        self._has_others = _has_others(options)
+        self._has_others = has_others(options)
         if self._has_others:
             require_statistics(model)
         self.run = Run(told, quiet, traits_of(self.parameters))
@@ -89,7 +86,7 @@ class Joined:
 
     def _with_on_loss(self, options: Dict[str, str]) -> Dict[str, str]:
         """Who is alone loses nobody."""
-        if not _has_others(options):
+        if not has_others(options):
             return {name: value for name, value in options.items() if name != "on-loss"}
         if options.get("on-loss") == "go-on" and not self._outlives_losses:
             raise PoseidonError('on_loss is "go-on", and in this mode a lost worker ends the run: mode="ddp" goes on')
@@ -151,8 +148,9 @@ class Joined:
         return len(self._views[-1].seats)
 
     def _first_seat(self) -> int:
+        """This worker's seat, by its number in the newest view: an older worker may be lost between the two questions, which are asked again then."""
         worker = None
-        while worker != self.run.worker:  # an older one may be lost meanwhile
+        while worker != self.run.worker:
             worker = self.run.worker
             self._see_views()
         return self._views[-1].seats[worker]

@@ -24,6 +24,11 @@ def _require_dense(name: str, kind: str, t: torch.Tensor) -> None:
                             "keep it out of the model's buffers")
 
 
+def _bits(t: torch.Tensor) -> torch.Tensor:
+    """Of a tensor without gaps: a NaN is equal to itself, and 0 is not -0."""
+    return t.view(-1).view(torch.uint8)
+
+
 class FirstState:
     """Frozen parameters and buffers, which worker 0 gives to all at join(). What is equal already costs no bytes."""
 
@@ -54,7 +59,8 @@ class FirstState:
         """After run.begin(): what does not lie on a CPU without gaps is written back."""
         for place, staged in self._staged.items():
             name, kind, t = self._of[place]
-            if torch.equal(t.detach().cpu().view(staged.shape), staged):
+            here = torch.empty_like(staged).copy_(t.detach())
+            if torch.equal(_bits(here), _bits(staged)):
                 continue
             try:
                 t.data.copy_(staged)
