@@ -26,6 +26,11 @@ struct state_wanted {
   version_id version{};
 };
 
+/// The program has given what newcomers need (actors/client/newcomer_state.hpp), of the clock before which it pauses.
+struct state_given {
+  clock_id clock{};
+};
+
 /// What a clock has come to on this node.
 struct clock_reported {
   clock_id clock{};
@@ -64,6 +69,7 @@ struct program_done {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradients_lent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::state_wanted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::state_given)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clock_reported)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::loads_measured)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_offered)

@@ -52,6 +52,13 @@ struct former_view {
   std::vector<std::uint8_t> routes;
 };
 
+/// What the programs of a view give to the newcomers that begin with it: so many bytes, in pieces of shared_piece_bytes, as shared_state whose
+/// index is that after the last entry. The first `own` ones are the oldest member's, of the others each member has the same.
+struct given_state {
+  std::uint64_t bytes = 0, own = 0;
+  byte_digest digest = {};  ///< of those that all members have alike
+};
+
 /// What one data layer of the run reads.
 struct data_set {
   std::uint32_t net = 0;  ///< 0: the train net; 1 and more: the test nets
@@ -77,6 +84,9 @@ struct view {
   /// Then there is no solver.
   std::vector<declared_parameter> parameters;
   std::vector<shared_entry> shared;  ///< of the programs
+  /// Programs may join later: those that train give them what is more than parameters.
+  bool takes_newcomers = false;
+  given_state given = {};  ///< as in next_view
   /// Of the programs, where shards make its steps.
   optimizer_rule optimizer = optimizer_rule::none;
   std::uint64_t seed = 0;
@@ -260,7 +270,8 @@ struct goodbye {
     run = 0,       ///< all: the run cannot go on
     left_out = 1,  ///< the reader: the others go on without it, and it may join again
     writer = 2,    ///< the writer alone: it was left out. The reader has lost it, and may go on
-    refused = 3    ///< the reader, which is not let in, or asked for what the writer does not do
+    refused = 3,   ///< the reader, which is not let in, or asked for what the writer does not do
+    released = 4   ///< the reader, which is done: the others train on without it
   };
   cause of = cause::run;
 };
@@ -311,6 +322,7 @@ struct worker_paused {
 /// their graphs. Train what comes before.
 struct drain {
   clock_id clock{};
+  bool for_newcomers = false;  ///< programs give what these need (given_state)
 };
 
 /// Each worker to the first, once, where programs compute the gradients: its program can give these as factors. By parameter:
@@ -339,6 +351,8 @@ struct next_view {
   /// Members that have not the version of `first_clock` whole, by rising seat: those that have it give it to them. Of programs alone, of
   /// which one may have made its step with it already.
   std::vector<seat_id> lacking = {};
+  /// To programs that come with it, by those that were there before. No bytes: none come, or the programs are about to end.
+  given_state given = {};
 };
 
 /// An attempt to decide the next view. Higher ballots overrule lower ones; two proposers never have the same one.

@@ -218,7 +218,8 @@ struct clocks_held {
 /// node -> solver: train all clocks before this one, wait for their parameters, then for resume_training.
 struct pause_at {
   clock_id clock{};
-  std::uint64_t epoch = 0;  ///< as in hold_clocks
+  std::uint64_t epoch = 0;     ///< as in hold_clocks
+  bool for_newcomers = false;  ///< a program gives what these need before it has paused
 };
 /// solver -> node: this node has paused. No work of the clocks before `version` is under way.
 struct training_paused {

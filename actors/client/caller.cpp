@@ -23,7 +23,7 @@ caller::caller(actor_context context, caller_setup setup)
 
 void caller::started() {
   const handle<caller> self(this);
-  setup_.from->caller.set({self, self, self, self, self});
+  setup_.from->caller.set({self, self, self, self, self, self});
 }
 
 /// The program holds a reference to this actor.
@@ -46,9 +46,11 @@ void caller::on(const connect_caller& m) {
 }
 
 /// The program learns from its fresh_board that the first values are here.
+/// Where a worker is lost while others have just come, the view that they came with begins once more, for these as the first time.
 void caller::on(const begin_training&) {
   pace_.since_ns = now_ns();
-  began_ = true;
+  const bool again = std::exchange(began_, true);
+  if (again || frozen_) return on(resume_training{});
   gather_state();
 }
 
@@ -179,26 +181,37 @@ void caller::take(worker_id from, const frames::factor_offer& o) {
   tell(neighbours_->node_offered, std::move(all));
 }
 
-/// A program that is ahead answers with a later clock, and all train up to the latest: so none has begun it.
+/// A program that is ahead answers with a later clock, and all train up to the latest: so none has begun it. A view has one clock at least:
+/// two that begin with the same one would be the same view once more, without those that are lost.
 void caller::on(const hold_clocks& m) {
   if (state_.gathering) {
     state_.hold_waits = m;
     return;
   }
   held_ = true;
-  tell(neighbours_->node_held, clocks_held{clock_id{setup_.from->clocks.hold()}, m.epoch});
+  const auto next = setup_.from->clocks.hold();
+  const auto least = done_at_ ? next : neighbours_->view.first_clock + 1;
+  tell(neighbours_->node_held, clocks_held{clock_id{std::max(next, least)}, m.epoch});
 }
 
 void caller::on(const pause_at& m) {
   pauses_at_ = value(m.clock);
   pauses_in_ = m.epoch;
-  setup_.from->clocks.pause_at(value(m.clock));
+  for_newcomers_ = m.for_newcomers;
+  auto& from = *setup_.from;
+  from.clocks.pause_at(value(m.clock), for_newcomers_ && !from.newcomers.has_given(value(m.clock)));
   gather_state();
   pause_if_drained();
 }
 
+void caller::on(const state_given&) {
+  pause_if_drained();
+}
+
+/// A program that is done gives nothing any more, and the run is about to end.
 void caller::pause_if_drained() {
   if (!pauses_at_ || paused_) return;
+  if (for_newcomers_ && !done_at_ && !setup_.from->newcomers.has_given(*pauses_at_)) return;
   if (std::any_of(fresh_.begin(), fresh_.end(), [&](auto v) { return v < *pauses_at_; })) return;
   paused_ = true;
   tell(neighbours_->node_paused, training_paused{version_id{*pauses_at_}, 0, pauses_in_});
@@ -225,6 +238,7 @@ void caller::on(const resume_training&) {
   begin_view();
   for (const auto& fresh : std::exchange(early_, {})) on(fresh);
   send_lent_again();
+  setup_.from->newcomers.forget_given();
   setup_.from->clocks.open();
   gather_state();
   // Who has been told in the view before does not know it any more.
@@ -289,7 +303,9 @@ void caller::on(const control_arrived& m) {
 
 void caller::on(const program_done& m) {
   done_at_ = m.version;
-  if (pauses_at_ || frozen_) return;  // all nodes rebuild their graphs: none could end now
+  if (pauses_at_) pause_if_drained();
+  // All nodes rebuild their graphs: none could end now. Before a clock that no program trains they never do.
+  if (frozen_ || (pauses_at_ && *pauses_at_ <= m.version)) return;
   tell(neighbours_->node, training_done{version_id{m.version}, samples_, {}});
 }
 

@@ -6,6 +6,7 @@
 //
 // Where the view changes as planned, all programs pause before the same clock, as solvers do (actors/training/solver.hpp):
 //   clocks begin -hold_clocks-> held -pause_at C-> clocks up to C-1 -> draining -version C of all is here-> paused -resume_training->
+// Where others join with clock C, the program is asked for what they need when it begins that clock, and has not paused before it has given it.
 // Where a worker is lost, the program goes on with what it does, and what it lends stays here until the next view stands. What it has
 // lent of that view's first clock is sent then, once more if the others had it in the view before: they have forgotten it.
 //   give_up_clocks -> frozen -resume_training-> gradients of the view's first clock are sent
@@ -15,7 +16,7 @@
 // have resumed. Before training has begun other nodes may not have built theirs.
 //
 // Accepts  connect_caller, begin_training, hold_clocks, pause_at, give_up_clocks, go_back, resume_training   from node
-//          gradients_lent, state_wanted, clock_reported, loads_measured, program_done   from the program's threads
+//          gradients_lent, state_wanted, state_given, clock_reported, loads_measured, program_done   from the program's threads
 //          layer_fresh       from gradient_push, factor_broadcast   once per parameter and version
 //          shared_landed     from network_link    what the programs share, before the first clock
 //          snapshot_copied   from checkpointer    the program has the state
@@ -77,9 +78,9 @@ class caller : public actor<caller> {
  public:
   static constexpr const char* type_name = "caller";
   using accepts = messages<connect_caller, begin_training, gradients_lent, state_wanted,
-                           clock_reported, loads_measured, program_done, layer_fresh, shared_landed,
-                           snapshot_copied, control_arrived, hold_clocks, pause_at, give_up_clocks,
-                           go_back, resume_training, shut_down>;
+                           state_given, clock_reported, loads_measured, program_done, layer_fresh,
+                           shared_landed, snapshot_copied, control_arrived, hold_clocks, pause_at,
+                           give_up_clocks, go_back, resume_training, shut_down>;
   using sends = messages<backward_done, send_frame, write_snapshot, training_done, clocks_held,
                          training_paused, clocks_given_up, factors_offered>;
 
@@ -88,6 +89,7 @@ class caller : public actor<caller> {
   void on(const begin_training& m);
   void on(const gradients_lent& m);
   void on(const state_wanted& m);
+  void on(const state_given& m);
   void on(const clock_reported& m);
   void on(const loads_measured& m);
   void on(const program_done& m);
@@ -133,6 +135,7 @@ class caller : public actor<caller> {
   } pace_;
   std::optional<std::uint64_t> pauses_at_;  // draining, or paused
   std::uint64_t pauses_in_ = 0;             // the view's epoch
+  bool for_newcomers_ = false;              // who needs the program's state of that clock
   bool paused_ = false;
   bool began_ = false;
   bool held_ = false;  // hold_clocks is answered, and training has not resumed

@@ -4,15 +4,25 @@
 
 namespace poseidon {
 
-bool clock_gate::begin(std::uint64_t clock, std::chrono::duration<double> limit) {
-  if (clock < begun_.load(std::memory_order_acquire)) return true;
+clock_gate::answer clock_gate::begin(std::uint64_t clock, std::chrono::duration<double> limit) {
+  if (clock < begun_.load(std::memory_order_acquire)) return answer::begun;
   std::unique_lock lock(mutex_);
   const auto may = [&] { return clock < end_; };
   // A limit of years would overflow the clock.
   const auto most = std::min(limit, std::chrono::duration<double>(1e8));
-  if (!may() && !moved_.wait_for(lock, most, may)) return false;
+  (void)moved_.wait_for(lock, most, [&] { return may() || wants_state_; });
+  if (!may()) return wants_state_ ? answer::wants_state : answer::not_yet;
   begun_.store(std::max(begun_.load(), clock + 1), std::memory_order_release);
-  return true;
+  return answer::begun;
+}
+
+void clock_gate::gave_state() {
+  const std::lock_guard lock(mutex_);
+  wants_state_ = false;
+}
+
+void clock_gate::start_at(std::uint64_t clock) {
+  begun_.store(clock, std::memory_order_release);
 }
 
 std::uint64_t clock_gate::hold() {
@@ -21,14 +31,15 @@ std::uint64_t clock_gate::hold() {
   return end_;
 }
 
-void clock_gate::let_begin(std::uint64_t end) {
+void clock_gate::let_begin(std::uint64_t end, bool wants_state) {
   const std::lock_guard lock(mutex_);
   end_ = end;
+  wants_state_ = wants_state;
   moved_.notify_all();
 }
 
-void clock_gate::pause_at(std::uint64_t clock) {
-  let_begin(clock);
+void clock_gate::pause_at(std::uint64_t clock, bool wants_state) {
+  let_begin(clock, wants_state);
 }
 
 void clock_gate::close() {

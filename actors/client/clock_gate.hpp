@@ -1,7 +1,7 @@
 // actors/client/clock_gate.hpp
 //
-// Lets a program begin its clocks, and stops it before one while the nodes change routes: which route a gradient takes holds for
-// a whole clock, from the first module of its forward pass on.
+// Lets a program begin its clocks, and stops it before one while the view changes: which route a gradient takes, and who trains, holds for a
+// whole clock. Where others are about to join, the program is asked there for what they need.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -15,13 +15,18 @@ namespace poseidon {
 /// Any thread may call it: begin() is the program's, the others are the caller's.
 class clock_gate {
  public:
-  /// Begins `clock`, and all before it; waits while it may not begin.  Returns  false: it may not within `limit`.
-  [[nodiscard]] bool begin(std::uint64_t clock, std::chrono::duration<double> limit);
+  enum class answer { begun, not_yet, wants_state };
+  /// Begins `clock`, and all before it; waits while it may not begin.  Returns  not_yet: it may not within `limit`; wants_state: nor before the
+  /// program has given its state (gave_state).
+  [[nodiscard]] answer begin(std::uint64_t clock, std::chrono::duration<double> limit);
+  void gave_state();
 
+  /// This worker has joined with this clock: those before it are the others'.
+  void start_at(std::uint64_t clock);
   /// No clock begins that has not begun.  Returns  that clock.
   [[nodiscard]] std::uint64_t hold();
-  /// Clocks before this one may begin, and none after them.
-  void pause_at(std::uint64_t clock);
+  /// Clocks before this one may begin, and none after them. `wants_state`: of that clock.
+  void pause_at(std::uint64_t clock, bool wants_state = false);
   /// All clocks may begin.
   void open();
   /// The run is over: whoever waits goes on, to learn why from the fresh_board.
@@ -29,12 +34,13 @@ class clock_gate {
   [[nodiscard]] bool is_closed() const { return closed_; }
 
  private:
-  void let_begin(std::uint64_t end);
+  void let_begin(std::uint64_t end, bool wants_state = false);
 
   std::atomic<std::uint64_t> begun_{0};  // clocks
   std::atomic<bool> closed_{false};
   std::mutex mutex_;
   std::uint64_t end_ = std::numeric_limits<std::uint64_t>::max();  // clocks before it may begin
+  bool wants_state_ = false;
   std::condition_variable moved_;
 };
 

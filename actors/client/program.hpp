@@ -8,6 +8,7 @@
 #include "actors/client/factor_places.hpp"
 #include "actors/client/fresh_board.hpp"
 #include "actors/client/lent_gradient.hpp"
+#include "actors/client/newcomer_state.hpp"
 #include "actors/client/program_calls.hpp"
 #include "actors/client/program_views.hpp"
 #include "actors/client/shared_state.hpp"
@@ -41,6 +42,7 @@ class caller_address {
   struct ports {
     port<gradients_lent> lent;
     port<state_wanted> state;
+    port<state_given> given;
     port<clock_reported> reported;
     port<loads_measured> loads;
     port<program_done> done;
@@ -51,6 +53,7 @@ class caller_address {
   }
   void tell(gradients_lent m) const { send(&ports::lent, std::move(m)); }
   void tell(state_wanted m) const { send(&ports::state, m); }
+  void tell(state_given m) const { send(&ports::given, m); }
   void tell(clock_reported m) const { send(&ports::reported, m); }
   void tell(loads_measured m) const { send(&ports::loads, std::move(m)); }
   void tell(program_done m) const { send(&ports::done, m); }
@@ -102,7 +105,10 @@ struct program {
   const std::vector<const float*> first_values;  ///< read before version 0 is here
   fingerprint traits;                 ///< by what its gradients may differ from another program's
   std::vector<shared_memory> shared;  ///< set before the node starts
-  state_in_flight shared_in_flight;
+  state_in_flight shared_in_flight;   ///< and what a newcomer is given
+  newcomer_state newcomers;
+  bool takes_newcomers =
+      false;  ///< it can give its state, and take the others'; set before the node starts
   /// By parameter, and by what is shared: this worker has worker 0's bytes already. Empty on worker 0.
   std::vector<bool> has_parameters, has_shared;
   by_id<parameter_id, std::shared_ptr<lent_gradient>> lent;

@@ -168,6 +168,7 @@ frames::next_view view_without_the_lost(const frames::next_view& newest, const s
   out.members = std::move(members);
   out.shares.clear();
   out.lacking.clear();
+  out.given = {};  // a program that had not got it is not among those that stay
   if (weights.empty()) return out;
   for (const auto& s : shares_by_weight(out.members.size() * batch, weights, replicas))
     out.shares.push_back({s.samples, s.replicas});

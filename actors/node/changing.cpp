@@ -64,14 +64,17 @@ void changing::hold() {
 }
 
 void changing::take_early() {
-  if (const auto clock = core_.change.take_early_drain()) take(*clock);
+  if (const auto clock = core_.change.take_early_drain()) take({*clock, for_newcomers_});
 }
 
-void changing::take(clock_id clock) {
+void changing::take(const frames::drain& f) {
+  const auto clock = f.clock;
+  for_newcomers_ = f.for_newcomers;
   if (!core_.change.drains(clock)) return;
   core_.setup.display->detail("membership: another view begins with iteration " +
                               std::to_string(value(clock)));
-  core_.as_node.tell<pause_at>(core_.run.the_trainer().pause, {clock, core_.view().epoch});
+  core_.as_node.tell<pause_at>(core_.run.the_trainer().pause,
+                               {clock, core_.view().epoch, for_newcomers_});
 }
 
 std::optional<clock_id> changing::on(const training_paused& m) {

@@ -25,7 +25,7 @@ class changing {
 
   /// The solver begins no further clock before it knows which one is the last of this view.
   void hold();
-  void take(clock_id clock);
+  void take(const frames::drain& f);
   /// The clock that was agreed on before this node could begin to drain.
   void take_early();
   /// The solver has paused. Returns  the clock up to which this node has drained; empty: it was not asked to.
@@ -65,9 +65,10 @@ class changing {
   node_core& core_;
   assembly& assembly_;
   value_sender& values_;
-  agreed_view from_;     // the view that was drained
-  std::string changed_;  // by the last change, for people
-  std::string zeroed_;   // what begins with zeros in the next view, for people
+  agreed_view from_;            // the view that was drained
+  std::string changed_;         // by the last change, for people
+  std::string zeroed_;          // what begins with zeros in the next view, for people
+  bool for_newcomers_ = false;  // it drains, or is about to, and others join then
   bool routes_changed_ = false;
   bool members_changed_ = false;
   bool goes_back_ = false;  // to an earlier version than the trainer has begun with

@@ -136,7 +136,7 @@ frame_desk::next frame_desk::on(const frames::worker_paused& f, const sender& fr
 }
 
 frame_desk::next frame_desk::on(const frames::drain& f, const sender&) {
-  if (!is_over(core_)) changing_.take(f.clock);
+  if (!is_over(core_)) changing_.take(f);
   return next::nothing;
 }
 

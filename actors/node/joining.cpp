@@ -99,7 +99,7 @@ void joining::take_run(const frames::view& f) {
   core_.members.enter(view_told(f));
   for (const auto& line : core_.view().lines()) setup.display->detail(line);
   setup.run = run_of(f);
-  compare_programs();
+  compare_programs(f.prospect || !f.before.seats.empty());
   compare_batch_rules();
   take_number_of_replicas(f);
   core_.watched = f.watched;
@@ -129,6 +129,11 @@ void joining::enter(const frames::view& f) {
   take_run(f);
   core_.run.begin_after(f.before);
   if (!f.before.seats.empty()) core_.change.enters(f.first_clock, f.test_phases, next_view_of(f));
+  if (core_.setup.around && !f.before.seats.empty()) {
+    core_.setup.around->newcomers.expect(f.first_clock, f.given);
+    core_.setup.around->shared_in_flight.expect(f.given.bytes);
+    core_.setup.around->clocks.start_at(value(f.first_clock));
+  }
   const auto& view = core_.view();
   core_.setup.display->note(
       "joined: worker " + std::to_string(value(view.seat)) + " of " +
@@ -144,7 +149,7 @@ void joining::enter(const frames::view& f) {
     (void)core_.members.admit(c, false, core_.here());
 }
 
-void joining::compare_programs() const {
+void joining::compare_programs(bool later) const {
   const auto& run = *core_.setup.run;
   const auto& around = core_.setup.around;
   if (!around && run.declared.empty()) return;
@@ -158,6 +163,13 @@ void joining::compare_programs() const {
         "--join, or start this program as the first worker, with listen and nodes");
   if (const auto text = difference(around->declared, run.declared); !text.empty())
     throw std::invalid_argument(text);
+  if (around->takes_newcomers != run.takes_newcomers) {
+    const auto words = [](bool takes) { return takes ? "newcomers=accept" : "newcomers=refuse"; };
+    throw std::invalid_argument(
+        std::string("worker 0 was started with ") + words(run.takes_newcomers) +
+        ", and this one with " + words(around->takes_newcomers) +
+        ": who may join later, and is given what, is the same for all workers");
+  }
   if (const auto text = difference(around->shared, run.shared); !text.empty())
     throw std::invalid_argument(text);
   const auto steps = [](optimizer_rule rule) {
@@ -176,7 +188,7 @@ void joining::compare_programs() const {
         ", and worker 0 has --wire=" + std::string(to_string(around->wire)) +
         ", which counts for all. Leave the option out here, or give "
         "worker 0 the same");
-  around->take_equal(run.first_digests, run.shared);
+  if (!later) around->take_equal(run.first_digests, run.shared);
 }
 
 void joining::compare_batch_rules() const {

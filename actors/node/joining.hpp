@@ -47,8 +47,9 @@ class joining {
   void join_again(const std::string& why, seat_id without);
   void take_run(const frames::view& f);
   /// Finds out what this node's program has of worker 0's bytes already.
+  /// `later`: worker 0 trains already, and what it began with counts no more.
   /// Errors   std::invalid_argument: the two programs declare different parameters, or share different state.
-  void compare_programs() const;
+  void compare_programs(bool later) const;
   /// Errors   std::invalid_argument: this node was given another --global-batch than the run has, or --own-data with "keep".
   void compare_batch_rules() const;
   void take_number_of_replicas(const frames::view& v);

@@ -29,6 +29,8 @@ void leading::take_over(const frames::next_view& next) {
     newcomers_.take_over();
     witnesses_.tell_all();
   }
+  // Programs that had not got all of what they need are left out.
+  for (const auto seat : next.lost) (void)newcomers_.gone(seat, next.why);
   newcomers_.come_with(view, next);
   planned_.overtaken_by(next);
   plan_.emplace(view_plan_setup{.workers = next.members.size(),
@@ -88,7 +90,7 @@ void leading::began() {
   change_witnesses();
 }
 
-frames::next_view leading::next_view(const plan::propose_view& m) const {
+frames::next_view leading::next_view(const plan::propose_view& m) {
   const auto& run = *core_.setup.run;
   frames::next_view next;
   if (core_.change.knows_next()) {  // it is replaced, with the same routes
@@ -103,7 +105,20 @@ frames::next_view leading::next_view(const plan::propose_view& m) const {
   next.first_clock = core_.change.clock();
   next.members = m.members;
   next.shares = newcomers_.shares_for(next.members);
+  if (core_.setup.around && !core_.change.knows_next()) give_to_newcomers(next);
   return next;
+}
+
+/// They have not measured what factors save, as the others have.
+void leading::give_to_newcomers(frames::next_view& next) {
+  const auto& view = core_.view();
+  const bool some_come = std::any_of(next.members.begin(), next.members.end(),
+                                     [&](const auto& m) { return !view.has(m.seat); });
+  if (some_come) next.given = core_.setup.around->newcomers.given(value(next.first_clock));
+  no_factors_ = no_factors_ || some_come;
+  if (!no_factors_) return;
+  std::fill(next.routes.begin(), next.routes.end(), 0);
+  next.factor_rows.clear();
 }
 
 // -- the first view --------------------------------------------------------------------------------------
@@ -170,7 +185,7 @@ std::optional<clock_id> leading::announce_next_change() {
   if (!next) return std::nullopt;
   const auto at = *next->clock;
   plan_->wants(*next);
-  core_.members.broadcast(frames::drain{at});
+  core_.members.broadcast(frames::drain{at, for_newcomers()});
   return at;
 }
 

@@ -71,8 +71,10 @@ class leading {
   /// The clock of the next change that a file given to --routes or --views asks for. All other nodes hear of it before they
   /// begin, so that none has begun that clock.
   [[nodiscard]] std::optional<clock_id> announce_next_change();
+  /// Programs may come with the view that follows the one that drains, also those that get ready meanwhile.
+  [[nodiscard]] bool for_newcomers() const { return core_.setup.run->takes_newcomers; }
   /// All have drained, or a newcomer of the view that forms is gone. Returns  what the members are to agree on.
-  [[nodiscard]] frames::next_view next_view(const plan::propose_view& m) const;
+  [[nodiscard]] frames::next_view next_view(const plan::propose_view& m);
   /// They have: tells newcomers what this node knows of the run.
   void tell_newcomers(const frames::next_view& next) { newcomers_.tell_next_view(next); }
   /// The run is to end: it waits for no node that --views wants.
@@ -92,6 +94,7 @@ class leading {
 
  private:
   void measure_links_of_all();
+  void give_to_newcomers(frames::next_view& next);
   void change_witnesses();
   void gather_again();
   void tell_who_gathers(seat_id newest);
@@ -120,6 +123,7 @@ class leading {
   std::vector<route_decision> decisions_;
   change_schedule planned_;
   std::vector<std::uint32_t> factor_rows_;  // that programs have offered
+  bool no_factors_ = false;                 // a program has come later, which has offered none
   std::set<seat_id> leaving_;               // who has said so
   batch_split split_;
   newcomers newcomers_{core_};

@@ -27,8 +27,27 @@ std::vector<report_shape> reports_of(const compiled_run& c, const run_definition
   return out;
 }
 
+/// In this view this node's program is given what the others have beside the parameters.
+bool is_given_state(const binding_context& c) {
+  return c.around != nullptr && c.before != nullptr && c.view.is_given_values(c.view.seat) &&
+         !has_seat(c.view.lacking, c.view.seat);
+}
+
+/// Of the state that newcomers are given: its pieces from this peer.
+std::vector<frames::shared_state> awaited_pieces(worker_id former_peer, const binding_context& c) {
+  std::vector<frames::shared_state> out;
+  const auto index = static_cast<std::uint32_t>(c.run.shared.size());
+  for (const auto first : pieces_of(c.run.given.bytes))
+    if (giver_of_piece(first, c.run.given, c.before->by_owner.size(),
+                       c.view.former_without_values()) == former_peer)
+      out.push_back({index, first});
+  return out;
+}
+
 /// What worker 0 sends of the shared state, where this node's is another one.
-std::vector<frames::shared_state> awaited_shared(worker_id peer, const binding_context& c) {
+std::vector<frames::shared_state> awaited_shared(seat_id seat, worker_id peer,
+                                                 const binding_context& c) {
+  if (is_given_state(c)) return awaited_pieces(c.view.former_worker_of(seat), c);
   std::vector<frames::shared_state> out;
   if (c.around != nullptr && c.before == nullptr && peer == worker_id{0})
     for (std::uint32_t i = 0; i < c.around->has_shared.size(); ++i)
@@ -58,6 +77,10 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
   out.watches = bool(c.reports);
   if (peer == worker_id{0} && c.before == nullptr)
     for (const auto& entry : c.run.shared) out.shared.push_back(entry.size);
+  if (is_given_state(c)) {
+    out.shared.assign(c.run.shared.size(), 0);
+    out.shared.push_back(c.run.given.bytes);
+  }
   if (c.view.leads() && peer != no_worker) out.reports = reports_of(c.compiled, c.run, peer);
   return out;
 }
@@ -94,6 +117,7 @@ link_routes routes_of(const binding_context& c) {
 store_landing::shared_places shared_places_of(const binding_context& c) {
   if (c.around == nullptr) return {};
   return [from = c.around](const frames::shared_state& f) {
+    if (f.index == from->shared.size()) return from->newcomers.place(f.first);
     const auto bytes = from->shared[f.index].bytes.subspan(f.first);
     return bytes.first(std::min(bytes.size(), shared_piece_bytes));
   };
@@ -127,7 +151,7 @@ peer_window_setup window_of(seat_id peer, const binding_context& c) {
   }
   if (c.around != nullptr)
     for (const bool has : c.around->has_parameters) out.has_first.push_back(has);
-  out.shared = awaited_shared(out.peer, c);
+  out.shared = awaited_shared(peer, out.peer, c);
   return out;
 }
 

@@ -27,6 +27,7 @@ void local_run::settle_batch() {
 }
 
 std::uint32_t local_run::try_out(worker_id self) {
+  if (!setup_.run->declared.empty()) return setup_.node.replicas;
   auto node = setup_.node;
   node.worker = value(self);
   tried_ = compile_run(with_whole_batches(*setup_.run, node), node, display_of(setup_));
@@ -57,7 +58,7 @@ void local_run::build(worker_id self) {
 void local_run::describe_program() {
   const auto& around = setup_.around;
   auto& run = *setup_.run;
-  if (around == nullptr || run.workers == 1) return;
+  if (around == nullptr || (run.workers == 1 && !run.takes_newcomers)) return;
   run.first_digests = around->first_digests();
   run.shared = entries_of(around->shared);
 }
@@ -149,6 +150,7 @@ void local_run::rebuild(const view_change& change, const kept_state& kept,
   for (const auto r : next.routes) run.routes.push_back(static_cast<route>(r));
   run.reasons.clear();
   run.factor_rows = next.factor_rows;
+  run.given = next.given;
   run.workers = next.members.size();
   run.shares = shares_told(next.shares, run.solver);
   setup_.node.worker = value(view.self());
@@ -217,7 +219,8 @@ std::optional<version_id> local_run::whole_version() const {
   const auto& around = setup_.around;
   // Between programs a member may lack the version that its view begins with, and has the one before.
   if (!version || (!around && *version < setup_.run->first_clock)) return std::nullopt;
-  const bool awaits_shared = around && !around->has_shared.empty();
+  const bool awaits_shared =
+      around && (!around->has_shared.empty() || around->newcomers.joined_at().has_value());
   if (awaits_shared && !around->shared_in_flight.is_over()) return std::nullopt;
   const auto all = store()->parameters();
   const bool has_all = std::all_of(all.begin(), all.end(), [&](parameter_id p) {

@@ -33,12 +33,15 @@ std::vector<std::uint8_t> numbers_of(const parameter_routes& routes) {
 frames::next_view next_view_of(const frames::view& told) {
   frames::next_view out{told.epoch, told.first_clock, told.members, told.routes, {}, told.shares};
   out.witnesses = told.witnesses;
+  out.given = told.given;
   return out;
 }
 
 std::optional<std::string> newcomers::objection() const {
   const auto late = "training runs already with " + plural(core_.view().members.size(), "node");
-  if (core_.setup.around) return late + ", and programs cannot join later";
+  if (core_.setup.around && !core_.setup.run->takes_newcomers)
+    return late + ", and they were started without newcomers=accept: they cannot give a newcomer what it needs";
+  if (core_.setup.around && all_.size() < most_waiting) return std::nullopt;
   if (core_.setup.node.own_data)
     return late + ", and with --own-data each node has a part of the data that no other one has";
   const auto replicas = core_.run.built() ? core_.run.compiled().replicas : 1;
@@ -124,7 +127,7 @@ std::optional<frames::member> newcomers::ready(const frames::join_ready& f, seat
   if (core_.setup.run->shares.empty() && f.replicas != run.replicas)
     why = other_replicas(f.replicas, run.replicas) +
           ", and the run has begun with equal shares. Start it with as many in --devices";
-  else if (f.replicas > run.whole_batch)
+  else if (!core_.setup.around && f.replicas > run.whole_batch)
     why = "it has " + plural(f.replicas, "replica") + ", and a batch has " +
           std::to_string(run.whole_batch) + " samples";
   if (!why.empty()) {
@@ -219,6 +222,7 @@ void newcomers::tell_view(seat_id seat, const frames::next_view& next) const {
   told.witnesses = next.witnesses;
   told.routes = next.routes;
   told.shares = next.shares;
+  told.given = next.given;
   told.reasons.clear();
   core_.members.send(seat, {std::move(told), {}, 0});
 }

@@ -43,6 +43,7 @@
 //          write_snapshot     to checkpointer     after a peer was lost
 //          stop_accepting     to link_acceptor
 //          seek               to seeker
+//          training_failed    to itself          its program has trained something else than the others
 //          shut_down          to all other actors
 // State    its parts; how the run will end.
 // Fails    never by exception: what goes wrong becomes the result that the app prints and exits with. A frame that its
@@ -101,7 +102,8 @@ class node : public actor<node> {
                routes_changed, connect_telemetry, send_frame, bind_link, close_link, begin_training,
                stop_soon, snapshot_soon, finish_after, control_arrived, hold_clocks, pause_at,
                resume_training, give_up_clocks, go_back, release_history, chunk_landed,
-               history_arrived, write_snapshot, floor_reached, stop_accepting, seek, shut_down>;
+               history_arrived, write_snapshot, floor_reached, stop_accepting, seek,
+               training_failed, shut_down>;
 
   node(actor_context context, node_setup setup);
   void started();

@@ -37,7 +37,8 @@ void node::act_on(const plan::begin_view&) {
     if (!core_.members.missing().empty() || core_.change.has_promised(view())) return;
     if (auto* const leads = leader_.here()) {
       leads->check_replicas();
-      if (const auto next = leads->announce_next_change()) changing_.take(*next);
+      if (const auto next = leads->announce_next_change())
+        changing_.take({*next, leads->for_newcomers()});
     }
     if (core_.phase == run_phase::resuming) {
       resume();
@@ -60,8 +61,9 @@ void node::act_on(const plan::hold_all&) {
 /// Where a member was lost meanwhile, the plan of the next view agrees on another clock, if it still has a reason.
 void node::act_on(const plan::drain_all& a) {
   if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
-  core_.members.broadcast(frames::drain{a.clock});
-  changing_.take(a.clock);
+  const frames::drain drain{a.clock, leader_.here()->for_newcomers()};
+  core_.members.broadcast(drain);
+  changing_.take(drain);
 }
 
 /// They have all versions up to this clock's whole. The leader may wait for its snapshot, which waits for that.

@@ -123,6 +123,7 @@ void value_sender::hand_over() {
   // Values first: a newcomer computes with them, and needs state only at the end of its first clock.
   give_values(step);
   if (core_.setup.around && view.leads() && !core_.begun) give_shared(step.newcomers);
+  if (core_.setup.around && !view.before.empty()) give_program_state(step);
   give_state(step);
   if (leaves || view.is_given_values(view.seat)) return;
   for (const auto chunk : cut.chunks.ids()) landed(chunk);
@@ -210,6 +211,29 @@ void value_sender::give_shared(const std::vector<worker_id>& newcomers) const {
         core_.members.send(w, {frames::shared_state{i, first}, piece, after_control});
       }
     }
+  }
+}
+
+/// To those that come, what their programs need beside the parameters: each member of the view before an equal part. Where this program's
+/// state is another one than the first one's, it has trained something else, and its pieces would not fit the others'.
+void value_sender::give_program_state(const view_step& step) const {
+  const auto& given = core_.change.next().given;
+  if (given.bytes == 0 || step.former_self == no_worker) return;
+  const auto& from = core_.setup.around->newcomers;
+  const auto own = from.given(value(core_.change.clock()));
+  if (own.bytes != given.bytes || own.own != given.own || !(own.digest == given.digest))
+    return core_.as_node.tell<training_failed>(
+        core_.as_node.self(),
+        {"the state of this worker is not that of worker 0, before step " +
+             std::to_string(value(core_.change.clock())) +
+             ": it has trained something else, or state=[...] has another content on each worker",
+         1});
+  const auto index = static_cast<std::uint32_t>(core_.setup.run->shared.size());
+  for (const auto w : step.newcomers) {
+    if (has_seat(core_.view().lacking, core_.view().seat_of(w))) continue;
+    for (const auto first : pieces_of(given.bytes))
+      if (giver_of_piece(first, given, step.before.by_owner.size(), step.lost) == step.former_self)
+        core_.members.send(w, {frames::shared_state{index, first}, from.piece(first), 1});
   }
 }
 

@@ -34,6 +34,7 @@ class value_sender {
   void make_means_again() const;
   void give_values(const view_step& step) const;
   void give_shared(const std::vector<worker_id>& newcomers) const;
+  void give_program_state(const view_step& step) const;
   [[nodiscard]] const frames::member_ready& ready_of(worker_id w) const;
   void start_others() const;
   void landed(chunk_id chunk);

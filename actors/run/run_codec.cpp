@@ -16,6 +16,7 @@ frames::view view_of(const run_definition& run) {
         {p.name, p.shape, p.given, known ? run.first_digests[i] : frames::byte_digest{}});
   }
   v.shared = run.shared;
+  v.takes_newcomers = run.takes_newcomers;
   v.optimizer = run.optimizer;
   v.seed = run.seed;
   v.first_clock = clock_id{run.first_clock};
@@ -62,6 +63,8 @@ run_definition run_of(const frames::view& v) {
     run.first_digests.push_back(p.first);
   }
   run.shared = v.shared;
+  run.takes_newcomers = v.takes_newcomers;
+  run.given = v.given;
   run.optimizer = v.optimizer;
   run.seed = v.seed;
   run.first_clock = value(v.first_clock);

@@ -28,6 +28,8 @@ struct run_definition {
   /// By parameter of `declared`: of worker 0's first values.
   std::vector<frames::byte_digest> first_digests;
   std::vector<frames::shared_entry> shared;  ///< what worker 0's program has beside them
+  bool takes_newcomers = false;              ///< programs may join later
+  frames::given_state given = {};            ///< to those that come with this view
   /// By parameter of `declared`: the most rows that its factors have on one worker in a clock; 0, or a shorter list: it has
   /// none.
   std::vector<std::uint32_t> factor_rows;

@@ -55,6 +55,22 @@ bool outlives_losses(const std::string& name, const std::string& value) {
   return value == "go-on";
 }
 
+bool takes_newcomers(const std::string& name, const std::string& value) {
+  if (value != "accept" && value != "refuse") refuse(name, value, "accept or refuse");
+  return value == "accept";
+}
+
+/// "head:7600,other:7600".
+std::vector<host_port> addresses(const std::string& value) {
+  std::vector<host_port> out;
+  for (std::size_t begin = 0; begin <= value.size();) {
+    const auto end = std::min(value.find(',', begin), value.size());
+    out.push_back(parse_host_port(value.substr(begin, end - begin)));
+    begin = end + 1;
+  }
+  return out;
+}
+
 /// "PyTorch=2.6.0|PyTorch 2.6;threads=2".
 fingerprint traits(std::string_view text) {
   const auto take = [](std::string_view& from, char until) {
@@ -83,7 +99,7 @@ using setter = std::function<void(told&, const std::string& name, const std::str
 const std::map<std::string, setter>& setters() {
   static const std::map<std::string, setter> all{
       {"listen", [](auto& o, auto&, auto& v) { o.listen = parse_host_port(v); }},
-      {"join", [](auto& o, auto&, auto& v) { o.join = parse_host_port(v); }},
+      {"join", [](auto& o, auto&, auto& v) { o.join = addresses(v); }},
       {"nodes", [](auto& o, auto& n, auto& v) { o.nodes = nodes(n, v); }},
       {"token", [](auto& o, auto&, auto& v) { o.token = v; }},
       {"token-file", [](auto& o, auto& n, auto& v) { o.token = web::read_token("--" + n, v); }},
@@ -94,6 +110,7 @@ const std::map<std::string, setter>& setters() {
       {"progress-limit", [](auto& o, auto& n, auto& v) { o.progress_limit = seconds(n, v); }},
       {"link-mbit", [](auto& o, auto& n, auto& v) { o.link_mbit_s = number(n, v, 0); }},
       {"on-loss", [](auto& o, auto& n, auto& v) { o.outlives_losses = outlives_losses(n, v); }},
+      {"newcomers", [](auto& o, auto& n, auto& v) { o.takes_newcomers = takes_newcomers(n, v); }},
       {"routes", [](auto& o, auto& n, auto& v) { o.routes = routes(n, v); }},
       {"wire", [](auto& o, auto& n, auto& v) { o.wire = wire(n, v); }},
       {"replay-gflops", [](auto& o, auto& n, auto& v) { o.replay_gflops = number(n, v, 0); }},
@@ -132,7 +149,7 @@ void take_line(told& out, std::string_view line) {
 }
 
 void check(const options& o) {
-  if (o.join && (o.listen || o.nodes != 1))
+  if (!o.join.empty() && (o.listen || o.nodes != 1))
     throw std::invalid_argument(
         "--join is for every worker but the first, --listen and --nodes are for the first: give "
         "one of the two");
@@ -140,10 +157,13 @@ void check(const options& o) {
     throw std::invalid_argument(
         "--nodes " + std::to_string(o.nodes) +
         ", but the other workers need an address to join: give --listen too");
-  if (o.listen && o.nodes == 1)
+  if (o.takes_newcomers && !o.outlives_losses)
+    throw std::invalid_argument(
+        "--newcomers=accept needs --on-loss=go-on: the state of one that has joined lies on it "
+        "alone until the others have heard of it");
+  if (o.listen && o.nodes == 1 && !o.takes_newcomers)
     throw std::invalid_argument("--listen is given, but --nodes 1: nobody would join");
-  web::require_tokens({o.listen, o.web, o.join ? std::vector{*o.join} : std::vector<host_port>{},
-                       o.token, o.web_token});
+  web::require_tokens({o.listen, o.web, o.join, o.token, o.web_token});
 }
 
 }  // namespace

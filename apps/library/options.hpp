@@ -18,7 +18,8 @@
 namespace poseidon::library {
 
 struct options {
-  std::optional<host_port> listen, join, web;
+  std::optional<host_port> listen, web;
+  std::vector<host_port> join;  ///< whoever answers first; empty: this is worker 0
   std::size_t nodes = 1;
   std::string token, web_token;
   std::shared_ptr<const tls_context> tls;  ///< of links and page; empty: nothing is encrypted
@@ -27,7 +28,9 @@ struct options {
   std::chrono::milliseconds progress_limit{std::chrono::minutes{30}};
   double link_mbit_s = 0;
   bool outlives_losses = false;  ///< the others go on without a worker that is lost
-  route_option routes;           ///< none from a file
+  bool takes_newcomers =
+      false;            ///< others may join later: it gives them its state, and takes theirs
+  route_option routes;  ///< none from a file
   std::optional<wire_format> wire;
   /// For benchmarks in which other layers sleep, too: making a gradient from factors takes as long as on a device of that
   /// rate, and makes no values. 0: it is made.

@@ -343,8 +343,37 @@ int poseidon_measured(poseidon_run* p, const poseidon_load* loads) {
 
 int poseidon_begin_clock(poseidon_run* p, uint64_t clock, double timeout_s) {
   return called(p, [&](session& s) {
-    return s.begin_clock(clock, limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET;
+    switch (s.begin_clock(clock, limit_of(timeout_s))) {
+      case poseidon::clock_gate::answer::begun:
+        return 0;
+      case poseidon::clock_gate::answer::wants_state:
+        return static_cast<int>(POSEIDON_GIVE_STATE);
+      case poseidon::clock_gate::answer::not_yet:
+        break;
+    }
+    return static_cast<int>(POSEIDON_NOT_YET);
   });
+}
+
+int poseidon_give_state(poseidon_run* p, uint64_t clock, const void* bytes, uint64_t size,
+                        uint64_t own) {
+  return called(p, [&](session& s) {
+    if (bytes == nullptr) throw session_error("the state that is given is null");
+    s.give_state(clock, {static_cast<const std::byte*>(bytes), size}, own);
+    return 0;
+  });
+}
+
+uint64_t poseidon_first_clock(const poseidon_run* p) {
+  return p == nullptr ? 0 : p->run.first_clock();
+}
+
+const void* poseidon_state_given(const poseidon_run* p, uint64_t* size) {
+  static constexpr char nothing = 0;
+  const auto state = p == nullptr ? std::nullopt : p->run.state_that_came();
+  if (size != nullptr) *size = state ? state->size() : 0;
+  if (!state) return nullptr;
+  return state->empty() ? static_cast<const void*>(&nothing) : state->data();
 }
 
 int poseidon_route(poseidon_run* p, uint32_t parameter) {

@@ -40,6 +40,12 @@
  *           and poseidon_collect take longer. No clock is lost or made twice. For that nothing may be lent, or read, of a clock before all of
  *           the version before is here: take each version with poseidon_collect. Not with poseidon_optimize. Of a parameter of kind
  *           POSEIDON_GIVEN all workers push, so that the next one can give when worker 0 is lost. poseidon_view tells who is left.
+ * Newcomers With the option newcomers=accept on all workers, and on-loss=go-on, others may join a run that trains. All stop before the same
+ *           clock c, before which poseidon_begin_clock answers POSEIDON_GIVE_STATE: then each gives the state with which clock c computes, one
+ *           block of bytes in its own words, which is the same on all workers but for the first bytes. The newcomer's poseidon_begin returns
+ *           when it has all of it; poseidon_first_clock is c, poseidon_state_given the block, and its first push is of clock c. What
+ *           poseidon_values and poseidon_share hold then counts nothing. Where a worker is lost meanwhile, the newcomer may be left out:
+ *           poseidon_begin fails, and it can join again. Every clock begins with poseidon_begin_clock.
  * Version   A program compares poseidon_abi() with POSEIDON_ABI before it calls anything else.
  */
 #ifndef POSEIDON_H
@@ -57,7 +63,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 8
+#define POSEIDON_ABI 9
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -97,6 +103,8 @@ enum {
   POSEIDON_NO_GRADIENT = 2 /* the version is here, and no worker had a gradient: nothing is to be read; with poseidon_optimize its
                               values are those of the version before */
 };
+/* What poseidon_begin_clock answers, besides. */
+enum { POSEIDON_GIVE_STATE = 3 };
 
 POSEIDON_API uint32_t poseidon_abi(void);
 /* As poseidon-node --version; the library owns it. */
@@ -104,12 +112,12 @@ POSEIDON_API const char* poseidon_version(void);
 
 /* Reads the options: one "name=value" a line, the names of poseidon-node's options without dashes.
  *   listen=HOST:PORT  nodes=N        worker 0 of several; without both, and without join: the only worker
- *   join=HOST:PORT                   every other worker
+ *   join=HOST:PORT[,HOST:PORT]       every other worker: where one of those listens that are in the run
  *   token=TEXT or token-file=FILE    the cluster's secret; needed where other machines reach an address of this one
  *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
  *   wire=float32|float16|bfloat16    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused
  *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
- *   silence-limit=S  progress-limit=S  on-loss=go-on|end  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
+ *   silence-limit=S  progress-limit=S  on-loss=go-on|end  newcomers=accept|refuse  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  *   traits=NAME=VALUE;...            by what this program's gradients may differ from another worker's: "PyTorch=2.6.0;threads=2". Where workers
  *                                    have other values, a line says that results are not bit-equal to one process. VALUE|TEXT: for people, TEXT
  * Texts of the library name an option as it is written here, "token-file=FILE".
@@ -225,9 +233,18 @@ typedef struct {
 /* Offers factors, once, after some clocks: `loads` by parameter. When all workers have, worker 0 chooses, and routes may change;
  * so from now on each clock begins with poseidon_begin_clock. */
 POSEIDON_API int poseidon_measured(poseidon_run*, const poseidon_load* loads);
-/* Begins a clock, before its forward pass: where routes change before it, waits until they have. Returns 0, or
- * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. */
+/* Begins a clock, before its first push: where routes change before it, or others join, waits until they have. Returns 0, or
+ * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. With the option newcomers=accept also POSEIDON_GIVE_STATE: call
+ * poseidon_give_state, and then this again. */
 POSEIDON_API int poseidon_begin_clock(poseidon_run*, uint64_t clock, double timeout_s);
+/* Gives what newcomers need, of the clock for which poseidon_begin_clock has asked: the bytes are copied. The first `own` ones come from the
+ * oldest worker alone; the others are the same on all workers, or newcomers are sent away. */
+POSEIDON_API int poseidon_give_state(poseidon_run*, uint64_t clock, const void* bytes, uint64_t size, uint64_t own);
+/* The clock that this worker has joined with; 0: it has begun with the others. From poseidon_begin on. */
+POSEIDON_API uint64_t poseidon_first_clock(const poseidon_run*);
+/* What a newcomer was given, and its size; valid until the first poseidon_begin_clock. Null: this worker has begun with the others. Size 0: the
+ * others were about to leave, and have given nothing. */
+POSEIDON_API const void* poseidon_state_given(const poseidon_run*, uint64_t* size);
 /* How the gradient of a parameter is given in the clock that has begun: 0 by poseidon_push, 1 by poseidon_push_factors. */
 POSEIDON_API int poseidon_route(poseidon_run*, uint32_t parameter);
 /* Copies this worker's factors of a gradient, which may have fewer rows than were offered; they need not stay. `mean`: where the mean of

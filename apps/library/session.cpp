@@ -47,7 +47,7 @@ void session::declare(std::vector<declared_parameter> parameters,
   const std::lock_guard lock(ends_);
   require_not_left();
   if (phase_ != phase::made) throw session_error("the parameters have been declared already");
-  const bool first = !options_.join;
+  const bool first = options_.join.empty();
   for (std::size_t i = 0; first && i < parameters.size(); ++i)
     if (first_values[i] == nullptr)
       throw session_error("parameter " + std::to_string(i) + ", \"" + parameters[i].name +
@@ -69,13 +69,14 @@ node_setup session::setup() const {
                                      [](const auto& t) { return t.name == trait_names::device; });
   for (const auto& t : cpu::fingerprint_of_steps())
     if (!elsewhere || t.name != trait_names::processor) program_->traits.push_back(t);
-  if (!options_.join) {
+  if (options_.join.empty()) {
     s.run.emplace();
     s.run->declared = program_->declared;
     s.run->optimizer = program_->optimizer;
     s.run->workers = options_.nodes;
     s.choices.wire.all = options_.wire.value_or(wire_format::float32);
     s.run->survive = options_.outlives_losses ? 1 : 0;
+    s.run->takes_newcomers = options_.takes_newcomers;
   }
   s.node.compute = make_cpu_device();
   if (options_.replay_gflops > 0) {
@@ -85,7 +86,7 @@ node_setup session::setup() const {
   }
   s.node.replicas = 1;
   s.cluster.listen = options_.listen;
-  if (options_.join) s.cluster.join = {*options_.join};
+  s.cluster.join = options_.join;
   s.cluster.token = options_.token;
   s.cluster.tls = options_.tls;
   s.cluster.silence_limit = options_.silence_limit;
@@ -107,7 +108,8 @@ node_setup session::setup() const {
 
 void session::start() {
   program_->wanted_wire = options_.wire;
-  if (!options_.join) program_->wire = options_.wire.value_or(wire_format::float32);
+  program_->takes_newcomers = options_.takes_newcomers;
+  if (options_.join.empty()) program_->wire = options_.wire.value_or(wire_format::float32);
   auto s = setup();
   prepare(s);
   view_ = s.records.view;
@@ -152,8 +154,9 @@ bool session::begin(seconds limit) {
   require_joining();
   see_view();
   require_same_end();
+  for (auto& next : next_clock_) next = first_clock();
   program_->first_state = {};
-  wire_ = workers_ > 1 ? program_->wire : wire_format::float32;
+  wire_ = may_have_others() ? program_->wire : wire_format::float32;
   program_->calls.note(steady::now());
   phase_ = phase::training;
   return true;
@@ -219,9 +222,9 @@ parameter_id session::take_turn(std::size_t parameter, std::uint64_t clock) {
         "all of them first");
   if (const auto left = program_->fresh.first_to_leave(); left && clock >= left->version)
     throw session_error(program_->fresh.error());
-  if (!program_->clocks.begin(clock, seconds(0)))
+  if (program_->clocks.begin(clock, seconds(0)) != clock_gate::answer::begun)
     throw session_error("\"" + name + "\" is pushed for clock " + std::to_string(clock) +
-                        ", which has not begun: routes change before it. Call "
+                        ", which has not begun: routes change before it, or others join. Call "
                         "poseidon_begin_clock at the beginning of each clock");
   return id;
 }
@@ -300,7 +303,7 @@ wire_format session::wire(wire_format format) {
                         std::string(to_string(format)) +
                         ": give worker 0 the option wire=" + std::string(to_string(format)));
   if (program_->optimizer != optimizer_rule::none) return format;
-  return wire_.exchange(workers() > 1 ? format : wire_format::float32);
+  return wire_.exchange(may_have_others() ? format : wire_format::float32);
 }
 
 // -- routes ---------------------------------------------------------------------------------------------
@@ -330,13 +333,15 @@ void session::measured(std::vector<parameter_load> loads) {
   program_->caller.tell(loads_measured{std::move(loads)});
 }
 
-bool session::begin_clock(std::uint64_t clock, seconds limit) {
+clock_gate::answer session::begin_clock(std::uint64_t clock, seconds limit) {
   require_training();
+  program_->newcomers.forget_what_came();
   const program_calls::waits waits(program_->calls);
   tell_pushed();
-  const bool begun = program_->clocks.begin(clock, limit);
-  if (begun && program_->clocks.is_closed()) throw session_error(program_->fresh.error());
-  return begun;
+  const auto answer = program_->clocks.begin(clock, limit);
+  if (answer == clock_gate::answer::begun && program_->clocks.is_closed())
+    throw session_error(program_->fresh.error());
+  return answer;
 }
 
 bool session::goes_as_factors(std::size_t parameter) const {

@@ -79,8 +79,13 @@ class session {
   wire_format wire(wire_format format);
   /// By parameter.
   void measured(std::vector<parameter_load> loads);
-  /// False: the time is over.
-  [[nodiscard]] bool begin_clock(std::uint64_t clock, seconds limit);
+  [[nodiscard]] clock_gate::answer begin_clock(std::uint64_t clock, seconds limit);
+  /// Where begin_clock() wants it: `bytes` are copied. The first `own` ones are this worker's, the others all workers have alike.
+  void give_state(std::uint64_t clock, std::span<const std::byte> bytes, std::uint64_t own);
+  /// With which this worker has joined; 0: it has begun with all others.
+  [[nodiscard]] std::uint64_t first_clock() const;
+  /// What the others have given; until the first begin_clock(). Empty: it has begun with them.
+  [[nodiscard]] std::optional<std::span<const std::byte>> state_that_came() const;
   [[nodiscard]] bool goes_as_factors(std::size_t parameter) const;
   [[nodiscard]] fresh_board::answer wait(std::size_t parameter, std::uint64_t version,
                                          seconds limit);
@@ -119,6 +124,8 @@ class session {
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] bool all_is_shared(seconds limit);
   void see_view();
+  /// Now, or later.
+  [[nodiscard]] bool may_have_others() const;
   void require_same_end();
   void require_giver(parameter_id parameter) const;
   [[nodiscard]] wire_format wire_of(parameter_id parameter) const;

@@ -18,6 +18,38 @@ std::optional<program_view> session::view(std::size_t index) const {
   return index < all.size() ? std::optional(all[index]) : std::nullopt;
 }
 
+bool session::may_have_others() const {
+  return workers() > 1 || options_.takes_newcomers;
+}
+
+// -- who comes later ------------------------------------------------------------------------------------
+
+std::uint64_t session::first_clock() const {
+  return program_ == nullptr ? 0 : program_->newcomers.joined_at().value_or(0);
+}
+
+void session::give_state(std::uint64_t clock, std::span<const std::byte> bytes, std::uint64_t own) {
+  require_training();
+  if (!options_.takes_newcomers)
+    throw session_error("state is given, but this worker was not joined with newcomers=accept");
+  if (bytes.empty() || own > bytes.size())
+    throw session_error("the state has " + std::to_string(bytes.size()) + " bytes, of which " +
+                        std::to_string(own) +
+                        " are this worker's own: expected 1 or more, and no more than that");
+  if (program_->clocks.begin(clock, seconds(0)) != clock_gate::answer::wants_state)
+    throw session_error("the state of clock " + std::to_string(clock) +
+                        " is given, and nobody needs it: poseidon_begin_clock has to answer "
+                        "POSEIDON_GIVE_STATE first");
+  program_->newcomers.give(clock, bytes, own);
+  program_->clocks.gave_state();
+  program_->caller.tell(state_given{clock_id{clock}});
+}
+
+std::optional<std::span<const std::byte>> session::state_that_came() const {
+  if (phase_ != phase::training || !program_->newcomers.joined_at()) return std::nullopt;
+  return program_->newcomers.came();
+}
+
 /// What a lost worker means is the same for all of them.
 void session::require_same_end() {
   if (options_.outlives_losses == program_->outlives_losses) return;

@@ -78,6 +78,10 @@ void fields(a<frames::data_set> auto& f, auto&& v) {
 void fields(a<frames::declared_parameter> auto& f, auto&& v) {
   v("name", f.name, text_of{"name of a parameter"}), v("dims", f.dims), v("given", f.given), v("first", f.first);
 }
+void fields(a<frames::given_state> auto& f, auto&& v) {
+  v("bytes", f.bytes, within{"bytes of given state", 0, max_shared_bytes}), v("own", f.own, within{"own bytes of given state", 0, f.bytes});
+  v("digest", f.digest);
+}
 void fields(a<frames::shared_entry> auto& f, auto&& v) {
   v("name", f.name, text_of{"name of a shared entry"}), v("kind", f.kind, text_of{"kind of a shared entry"});
   v("size", f.size), v("digest", f.digest);
@@ -101,13 +105,14 @@ void fields(a<frames::view> auto& f, auto&& v) {
   v("zeroesLostState", f.zeroes_lost_state), v("stateZeroedAt", f.state_zeroed_at);
   v("shares", f.shares, one_each{f.members.size()}), v("parameters", f.parameters, many{"number of parameters", max_parameters});
   v("dataSets", f.data_sets, many{"number of data sets", max_data_sets}), v("shared", f.shared, many{"number of shared entries", max_shared});
-  v("optimizer", f.optimizer);
+  v("optimizer", f.optimizer), v("takesNewcomers", f.takes_newcomers), v("given", f.given);
 }
 void fields(a<frames::next_view> auto& f, auto&& v) {
   v("epoch", f.epoch), v("nodes", f.members, members), v("routes", f.routes, routes, route), v("factorRows", f.factor_rows, rows);
   v("shares", f.shares, one_each{f.members.size()}), v("why", f.why), v("firstClock", f.first_clock);
   v("lost", f.lost, many{"number of lost members", max_members}), v("allHaveValues", f.all_have_values);
   v("witnesses", f.witnesses, witnesses), v("lacking", f.lacking, many{"number of members without values", max_members});
+  v("given", f.given);
 }
 void fields(a<frames::view_prepare> auto& f, auto&& v) { v("epoch", f.epoch), v("number", f.number); }
 void fields(a<frames::view_accept> auto& f, auto&& v) { v("epoch", f.epoch), v("number", f.number), v("value", f.value); }
@@ -137,12 +142,12 @@ void fields(a<frames::suspect> auto& f, auto&& v) { v("seat", f.seat), v("reason
 void fields(a<frames::worker_done> auto& f, auto&& v) { v("version", f.version); }
 void fields(a<frames::worker_left> auto& f, auto&& v) { v("left", f.left), v("version", f.version); }
 void fields(a<frames::worker_paused> auto& f, auto&& v) { v("clock", f.clock), v("drained", f.drained); }
-void fields(a<frames::drain> auto& f, auto&& v) { v("clock", f.clock); }
+void fields(a<frames::drain> auto& f, auto&& v) { v("clock", f.clock), v("forNewcomers", f.for_newcomers); }
 void fields(a<frames::factor_offer> auto& f, auto&& v) { v("rows", f.rows, rows); }
 void fields(a<frames::send_rate> auto& f, auto&& v) { v("mbitS", f.mbit_s, rate_of{"Mbit/s"}), v("probed", f.probed); }
 void fields(a<frames::stop_requested> auto& f, auto&& v) { v("reason", f.reason); }
 void fields(a<frames::stop_after> auto& f, auto&& v) { v("version", f.version), v("reason", f.reason); }
-void fields(a<frames::goodbye> auto& f, auto&& v) { v("cause", f.of, within{"cause", 0, 3}), v("reason", f.reason); }
+void fields(a<frames::goodbye> auto& f, auto&& v) { v("cause", f.of, within{"cause", 0, 4}), v("reason", f.reason); }
 void fields(a<frames::probe> auto& f, auto&& v) { v("round", f.round), v("last", f.last); }
 void fields(a<frames::probe_heard> auto& f, auto&& v) { v("round", f.round); }
 void fields(a<frames::watch> auto& f, auto&& v) {

@@ -118,7 +118,16 @@ struct View {
                               # joins hears the view as a prospect, without solver, and later ones as NextView
   kinds @25 :List(Member);    # members of this run's views so far, rising seats, one of each fingerprint
   dataSets @26 :List(DataSet); # that the first node reads, by net and data layer; empty: not known. A node compares its own before it gets ready
+  takesNewcomers @27 :Bool;   # where parameters is not empty: programs may join later
+  given @28 :GivenState;      # as in NextView
   replicas @13 :UInt32;       # of the first node, where shares are empty: a node without an option of its own takes the same number; 0: not known
+}
+
+# What the programs of a view give to those that come with the next one, as SharedState whose index is that after the last entry of View.shared.
+struct GivenState {
+  bytes @0 :UInt64;
+  own @1 :UInt64;             # so many at the beginning are the oldest member's; of the others each member has the same
+  digest @2 :Digest;          # of these others
 }
 
 # What a data layer reads.
@@ -216,6 +225,7 @@ struct WorkerPaused {
 # it has rebuilt and said memberReady does startTraining let that clock begin.
 struct Drain {
   clock @0 :UInt64;
+  forNewcomers @1 :Bool;      # programs give what these need
 }
 # Where a newcomer dies before all are ready, another one follows, of the same clock and without it.
 struct NextView {
@@ -231,6 +241,7 @@ struct NextView {
   allHaveValues @8 :Bool;     # it begins with iteration 0 like the view before it, and all members have got all values already
   witnesses @9 :List(Member); # as in View
   lacking @10 :List(UInt32);  # seats, rising: members that have not the version of firstClock whole, and are given it
+  given @11 :GivenState;      # to programs that come with it; no bytes: none come
 }
 
 # The members of the view of `epoch` decide by ballots which view is next (actors/membership/ballot_box.hpp).
@@ -393,7 +404,7 @@ struct StopAfter {
 struct Goodbye {
   reason @0 :Text;            # empty: done as planned
   cause @1 :UInt8;            # 0 the run cannot go on, 1 the others go on without the reader, 2 without the writer,
-                              # 3 the reader is refused
+                              # 3 the reader is refused, 4 the reader is done, and the others train on without it
 }
 
 # The first node to each other one, every second while it shows the run (--web): send a report each interval. A node

@@ -9,81 +9,12 @@ import unittest
 
 import cluster
 import programs
+from elastic_world import EXACT, WORLD
 
-SCRIPT = """
-import ast, copy, hashlib, os, sys
-import torch, torch.nn.functional as F
-from torch import nn
-import poseidon.torch as poseidon
-
-torch.set_num_threads(1)
+SCRIPT = WORLD + """
 STEPS = 14
-options, ends = ast.literal_eval(sys.argv[1]), ast.literal_eval(sys.argv[2])  # ends: by seat: step, place in it, how
+options, ends = ast.literal_eval(sys.argv[1]), ast.literal_eval(sys.argv[2])
 waits_for = sys.argv[3] if len(sys.argv) > 3 else None
-here = (None, None)  # the step, and this worker's seat
-
-def end_at(place):
-    step, seat = here
-    if seat in ends and ends[seat][:2] == (step, place):
-        how = ends[seat][2]
-        print("ends", flush=True)
-        if how == "raise":
-            raise ValueError("no more pictures")
-        if how == "leave":
-            poseidon.leave()
-            sys.exit(0)
-        os.kill(os.getpid(), how)
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        # A bias before a BatchNorm would have rounding errors for gradients.
-        self.a, self.norm, self.b = nn.Linear(40, 200, bias=False), nn.BatchNorm1d(200), nn.Linear(200, 3)
-
-    def forward(self, x):
-        x = self.norm(self.a(x))
-        end_at("forward")
-        if x.requires_grad:
-            x.register_hook(lambda g: end_at("backward"))  # when gradients of self.b have left
-        return self.b(torch.relu(x))
-
-def made():
-    torch.manual_seed(1)
-    net = Net()
-    return net, torch.optim.AdamW(net.parameters(), .01)
-
-def backward(net, step, seat):
-    g = torch.Generator().manual_seed(100 * step + seat)
-    F.cross_entropy(net(torch.randn(6, 40, generator=g)), torch.randint(0, 3, (6,), generator=g)).backward()
-
-def one_process(views):
-    net, optimizer = made()
-    for step in range(STEPS):
-        seats = [v.seats for v in views if v.first_clock <= step][-1]
-        sums, before, after = {}, copy.deepcopy(dict(net.named_buffers())), None
-        for seat in seats:
-            with torch.no_grad():
-                for name, b in net.named_buffers():
-                    b.copy_(before[name])
-            optimizer.zero_grad(set_to_none=True)
-            backward(net, step, seat)
-            after = after or copy.deepcopy(dict(net.named_buffers()))
-            for p in net.parameters():
-                sums[p] = sums[p] + p.grad if p in sums else p.grad
-        with torch.no_grad():
-            for name, b in net.named_buffers():
-                b.copy_(after[name])
-        for p, g in sums.items():
-            p.grad = g.mul(torch.tensor(1 / len(seats), dtype=torch.float32))
-        optimizer.step()
-    return net, optimizer
-
-def values_of(net, optimizer):
-    out = {**dict(net.named_parameters()), **dict(net.named_buffers())}
-    for number, state in optimizer.state_dict()["state"].items():
-        out.update({f"{key} of {number}": value for key, value in state.items()})
-    return {name: torch.as_tensor(value).detach().clone() for name, value in out.items()}
-
 net, optimizer = made()
 wrapped = options.pop("ddp", False)
 if wrapped:
@@ -109,13 +40,12 @@ if waits_for:
     open(waits_for + str(seat)).read()
 poseidon.leave()
 ends = {}
-wanted = values_of(*one_process(views))
+wanted = values_of(*one_process(views, STEPS))
 different = [name for name in wanted if not torch.equal(wanted[name], values[name])]
 far = [name for name in wanted if not torch.allclose(wanted[name].float(), values[name].float(), rtol=1e-2, atol=1e-3)]
 print("oracle", "equal" if not different else f"near, {different} differ" if not far else f"far: {far}", flush=True)
 print("digest", hashlib.sha256(b"".join(v.numpy().tobytes() for v in values.values())).hexdigest(), flush=True)
 """
-EXACT = {"POSEIDON_ROUTES": "ps"}
 KILL = int(signal.SIGKILL)
 PLACES = "forward", "backward", "after backward"
 

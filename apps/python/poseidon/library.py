@@ -10,8 +10,8 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 from .options import PoseidonError, has_others, in_script_words, options_from
 
-ABI = 8
-HERE, NOT_YET, NO_GRADIENT = 0, 1, 2
+ABI = 9
+HERE, NOT_YET, NO_GRADIENT, GIVE_STATE = 0, 1, 2, 3
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 MEAN, GIVEN = 0, 1
 FORMATS = ("float32", "float16", "bfloat16")
@@ -79,6 +79,9 @@ class _Library:
         self.measured = declare(quick, "measured", number, run, ctypes.POINTER(_Load))
         self.begins = declare(quick, "begin_clock", number, run, u64, ctypes.c_double)
         self.begin_clock = declare(blocking, "begin_clock", number, run, u64, ctypes.c_double)
+        self.give_state = declare(blocking, "give_state", number, run, u64, address, u64, u64)
+        self.first_clock = declare(quick, "first_clock", u64, run)
+        self.state_given = declare(quick, "state_given", address, run, ctypes.POINTER(u64))
         self.route = declare(quick, "route", number, run, u32)
         self.push_factors = declare(quick, "push_factors", number, run, u32, u64, address, address, u32, address)
         self.is_here = declare(quick, "wait", number, run, u32, u64, ctypes.c_double)
@@ -295,11 +298,28 @@ class Run:
         where it has none. From now on every clock begins with begin_clock()."""
         self._checked(self._library.measured(self._run, (_Load * len(loads))(*loads)))
 
-    def begin_clock(self, clock: int) -> None:
-        """Before a clock's forward pass: waits while routes change."""
+    def begin_clock(self, clock: int, give: Optional[Callable[[], Tuple[int, int, int]]] = None) -> bool:
+        """Before a clock's first push: waits while routes change, or others join. `give`: packs what these need, and returns its address, its size
+        and how many bytes in front are this worker's own. Returns whether it has waited."""
         answer = self._checked(self._library.begins(self._run, clock, 0.0))
-        while answer == NOT_YET:
+        waited = answer != 0
+        while answer != 0:
+            if answer == GIVE_STATE:
+                self._checked(self._library.give_state(self._run, clock, *give()))
             answer = self._checked(self._library.begin_clock(self._run, clock, _SLICE_S))
+        return waited
+
+    @property
+    def first_clock(self) -> int:
+        """The clock that this worker has joined with; 0: it has begun with the others."""
+        return self._library.first_clock(self._run)
+
+    def state_given(self) -> Optional[ctypes.Array]:
+        """What the others have given to this worker, which came later: memory that is valid until the first begin_clock(). None: it has begun
+        with them."""
+        size = ctypes.c_uint64()
+        address = self._library.state_given(self._run, ctypes.byref(size))
+        return (ctypes.c_char * size.value).from_address(address) if address else None
 
     def route(self, parameter: int) -> bool:
         """Whether the gradient goes as factors in the clock that has begun."""

@@ -135,22 +135,30 @@ TEST_CASE("caller: another worker says where to, its program's end goes to the n
   t.from->caller.tell(program_done{8});  // nobody is there any more
 }
 
+namespace {
+
+bool may_begin(const program_of_two& t, std::uint64_t clock) {
+  return t.from->clocks.begin(clock, std::chrono::seconds{0}) == clock_gate::answer::begun;
+}
+
+}  // namespace
+
 TEST_CASE(
     "caller: it pauses when all versions of the clock are here, and the program begins no clock "
     "meanwhile") {
   constexpr std::chrono::seconds now{0};
   program_of_two t(worker_id{1});
-  CHECK(t.from->clocks.begin(4, now));
+  CHECK(may_begin(t, 4));
   t.sim.tell(t.it, hold_clocks{});
   t.sim.settle();
   REQUIRE(t.held.got->size() == 1);
   CHECK(t.held.got->front().clock == clock_id{5});
-  CHECK(t.from->clocks.begin(4, now));
-  CHECK_FALSE(t.from->clocks.begin(5, now));
+  CHECK(may_begin(t, 4));
+  CHECK_FALSE(may_begin(t, 5));
   t.sim.tell(t.it, pause_at{clock_id{6}});  // another worker was ahead
   t.sim.settle();
-  CHECK(t.from->clocks.begin(5, now));
-  CHECK_FALSE(t.from->clocks.begin(6, now));
+  CHECK(may_begin(t, 5));
+  CHECK_FALSE(may_begin(t, 6));
   t.sim.tell(t.it, layer_fresh{layer_id{0}, version_id{6}});
   t.sim.tell(t.it, layer_fresh{layer_id{1}, version_id{5}});
   t.sim.settle();
@@ -168,7 +176,7 @@ TEST_CASE(
   CHECK(t.node.got->empty());  // none may end while all rebuild
   t.sim.tell(t.it, resume_training{});
   t.sim.settle();
-  CHECK(t.from->clocks.begin(6, now));
+  CHECK(may_begin(t, 6));
   REQUIRE(t.node.got->size() == 1);
   CHECK(t.node.got->front().version == version_id{6});
 }
@@ -291,11 +299,48 @@ TEST_CASE(
   CHECK(t.from->store->values(test::only_parameter, 2)[2] == 9);
 }
 
+TEST_CASE("caller: where others join, it has not paused before the program has given its state") {
+  using answer = clock_gate::answer;
+  constexpr std::chrono::seconds now{0};
+  program_of_two t(worker_id{1});
+  const std::vector<std::byte> state(5, std::byte{7});
+  for (const auto p : {layer_id{0}, layer_id{1}}) t.sim.tell(t.it, layer_fresh{p, version_id{6}});
+  t.sim.tell(t.it, pause_at{clock_id{6}, 0, true});
+  t.sim.settle();
+  CHECK(t.paused.got->empty());
+  CHECK(t.from->clocks.begin(5, now) == answer::begun);
+  CHECK(t.from->clocks.begin(6, std::chrono::hours{1}) == answer::wants_state);
+  SUBCASE("it gives it") {
+    t.from->newcomers.give(6, state, 2);
+    t.from->clocks.gave_state();
+    t.from->caller.tell(state_given{clock_id{6}});
+    t.sim.settle();
+    CHECK(t.from->clocks.begin(6, now) == answer::not_yet);
+    CHECK(t.from->newcomers.given(6).bytes == 5);
+    CHECK(t.from->newcomers.given(5).bytes == 0);
+  }
+  SUBCASE("it is done, and gives none") {
+    t.from->caller.tell(program_done{6});
+    t.sim.settle();
+  }
+  SUBCASE("a worker is lost, and all train on") {
+    t.sim.tell(t.it, give_up_clocks{});
+    t.sim.tell(t.it, resume_training{});
+    t.sim.settle();
+    CHECK(t.paused.got->empty());
+    CHECK(t.from->clocks.begin(6, now) == answer::begun);
+    return;
+  }
+  REQUIRE(t.paused.got->size() == 1);
+  CHECK(t.paused.got->front().version == version_id{6});
+}
+
 TEST_CASE("clock_gate: who waits for a clock goes on when it may begin, and when the run is over") {
   for (const bool over : {false, true}) {
     clock_gate gate;
     gate.pause_at(3);
-    std::thread program([&] { CHECK(gate.begin(3, std::chrono::hours{1})); });
+    std::thread program(
+        [&] { CHECK(gate.begin(3, std::chrono::hours{1}) == clock_gate::answer::begun); });
     over ? gate.close() : gate.open();
     program.join();
     CHECK(gate.is_closed() == over);

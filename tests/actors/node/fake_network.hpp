@@ -95,9 +95,9 @@ class fake_link : public actor<fake_link> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, bind_link, close_link, frame_in, cut_line>;
-  using sends =
-      messages<gradient_arrived, sum_arrived, squares_arrived, chunk_landed, factors_landed,
-               history_arrived, control_arrived, report_arrived, link_bound, link_lost>;
+  using sends = messages<gradient_arrived, sum_arrived, squares_arrived, chunk_landed,
+                         factors_landed, history_arrived, control_arrived, report_arrived,
+                         link_bound, link_lost, shared_landed>;
 
   fake_link(actor_context context, std::shared_ptr<line> on, int side, link_options options)
       : actor<fake_link>(context),
@@ -201,6 +201,10 @@ class fake_link : public actor<fake_link> {
   void arrive(const frames::history& f, const payload& data) {
     tell(routes().history_checkpointer,
          history_arrived{from(), f.chunk, f.slot, f.version, data, 0});
+  }
+  void arrive(const frames::shared_state& f, const payload& data) {
+    land(data, binding_->landing->place_shared(f));
+    tell(routes().shared, shared_landed{data.bytes.size()});
   }
   void arrive(const frames::report&, const payload& data) {
     if (routes().reports) tell(routes().reports, report_arrived{binding_->peer, data});

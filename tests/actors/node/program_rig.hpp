@@ -44,6 +44,7 @@ class sim_program {
 
   /// Does one thing. False: it can do nothing now.
   bool step(std::mt19937& random) {
+    if (!has_begun_) return enter();
     if (done_ || !around->fresh.is_whole(clock_)) return false;
     if (clock_ == clocks_) return leave();
     if (!begun_) return begin();
@@ -69,6 +70,10 @@ class sim_program {
   /// By clock, as far as it has trained.
   [[nodiscard]] const std::vector<clock_means>& means() const { return means_; }
   [[nodiscard]] bool has_trained() const { return clock_ == clocks_; }
+  /// It has all that it begins with.
+  [[nodiscard]] bool has_begun() const { return has_begun_; }
+  /// The first clock that it trains itself.
+  [[nodiscard]] std::uint64_t first_clock() const { return first_clock_; }
 
   std::shared_ptr<program> around;
 
@@ -76,10 +81,51 @@ class sim_program {
   bool begin() {
     if (clock_ == 0 && offers_ && !std::exchange(offered_, true))
       around->caller.tell(loads_measured{{{1.0, 0.5, 1}, {}, {}, {}}});
-    if (!around->clocks.begin(clock_, std::chrono::seconds{0})) return false;
+    using answer = clock_gate::answer;
+    const auto may = around->clocks.begin(clock_, std::chrono::seconds{0});
+    if (may == answer::wants_state) return give();
+    if (may != answer::begun) return false;
     begun_ = true;
     for (std::size_t p = 0; p < parameters; ++p) missing_.push_back(p);
     return true;
+  }
+  /// Once the first values are here, and, where it has come later, what the others have given.
+  bool enter() {
+    const auto joined_at = around->newcomers.joined_at();
+    const auto view = around->views.newest();
+    if (view.seats.empty() || !around->shared_in_flight.is_over() ||
+        !around->fresh.is_whole(joined_at.value_or(0)))
+      return false;
+    has_begun_ = true;
+    if (!joined_at) return true;
+    number_ = value(view.seats.at(value(view.self)));
+    clock_ = first_clock_ = *joined_at;
+    take(around->newcomers.came());
+    return true;
+  }
+  /// Its number, and then the means of all clocks: a list of sizes and values.
+  bool give() {
+    std::vector<float> all{static_cast<float>(number_)};
+    for (const auto& clock : means_)
+      for (const auto& mean : clock) {
+        all.push_back(static_cast<float>(mean.size()));
+        all.insert(all.end(), mean.begin(), mean.end());
+      }
+    around->newcomers.give(clock_, std::as_bytes(std::span(all)), sizeof(float));
+    around->clocks.gave_state();
+    around->caller.tell(state_given{clock_id{clock_}});
+    return true;
+  }
+  void take(std::span<const std::byte> bytes) {
+    std::vector<float> all(bytes.size() / sizeof(float));
+    std::copy(bytes.begin(), bytes.end(), std::as_writable_bytes(std::span(all)).begin());
+    for (std::size_t at = 1; at < all.size();) {
+      if (means_.empty() || means_.back().size() == parameters) means_.emplace_back();
+      const auto size = static_cast<std::size_t>(all[at++]);
+      means_.back().emplace_back(all.begin() + static_cast<std::ptrdiff_t>(at),
+                                 all.begin() + static_cast<std::ptrdiff_t>(at + size));
+      at += size;
+    }
   }
   [[nodiscard]] bool has_gradient(std::size_t p) const { return p != rarely || clock_ % 3 != 1; }
   void lend(std::size_t p) {
@@ -123,6 +169,8 @@ class sim_program {
 
   std::size_t number_;
   std::uint64_t clocks_;
+  bool has_begun_ = false;
+  std::uint64_t first_clock_ = 0;
   bool offers_, offered_ = false, begun_ = false, by_factors_ = false, done_ = false;
   std::uint64_t clock_ = 0;
   std::vector<std::vector<float>> first_, lent_;
@@ -135,6 +183,8 @@ class program_rig : public node_rig {
  public:
   std::vector<std::unique_ptr<sim_program>> programs;  // by node
   bool offers_factors = false;
+  bool takes_newcomers = false;
+  std::size_t began_with = 0;  ///< workers
   std::mt19937 random;
 
   explicit program_rig(std::uint32_t seed) : random(seed) { survive = 1; }
@@ -145,9 +195,11 @@ class program_rig : public node_rig {
   }
 
   void cluster_of_programs(std::size_t workers) {
+    began_with = workers;
     for (std::size_t w = 0; w < workers; ++w) {
       programs.push_back(std::make_unique<sim_program>(w, clocks, offers_factors));
       const auto& around = programs.back()->around;
+      around->takes_newcomers = takes_newcomers;
       node_setup s;
       s.around = around;
       if (w == 0) {
@@ -155,6 +207,7 @@ class program_rig : public node_rig {
         s.run->declared = around->declared;
         s.run->workers = workers;
         s.run->survive = survive;
+        s.run->takes_newcomers = takes_newcomers;
         s.cluster.listen = host_port{"a", 7600};
         s.choices.routes = offers_factors ? parse_routes("sfb") : parse_routes("ps");
       } else {
@@ -166,6 +219,17 @@ class program_rig : public node_rig {
       }
       if (w == 0) sim.settle();
     }
+  }
+  /// One more, which joins whoever answers of those that live.
+  void one_joins() {
+    const auto number = programs.size();
+    programs.push_back(std::make_unique<sim_program>(number, clocks, false));
+    programs.back()->around->takes_newcomers = takes_newcomers;
+    node_setup s;
+    s.around = programs.back()->around;
+    for (std::size_t n = 0; n < nodes.size(); ++n)
+      if (!killed.contains(n)) s.cluster.join.push_back(parse_host_port(nodes[n]->at));
+    begin(std::move(s), {std::string(1, static_cast<char>('a' + number)), 7600});
   }
   /// One thing happens: at a program, or in an actor.
   bool turn() {

@@ -20,7 +20,7 @@ all have worker 0's buffers (the statistics of BatchNorm), or with `broadcast_bu
 
 import atexit
 import sys
-from typing import Callable, Optional
+from typing import Callable, Optional, Sequence
 
 from torch import nn, optim
 
@@ -39,10 +39,13 @@ __all__ = ["DistributedDataParallel", "PoseidonError", "Progress", "Sampler", "j
 MODES = ("auto", "shards", "local", "ddp")
 
 
-def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: str = "auto", *, broadcast_buffers: bool = True,
-         quiet: bool = False, **options) -> Client:
+def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: str = "auto", *, state: Optional[Sequence[object]] = None,
+         broadcast_buffers: bool = True, quiet: bool = False, **options) -> Client:
     """Joins the run with this model, and waits until all workers are there; what it waits for is said on stderr, unless `quiet`. All begin with
     worker 0's parameters and buffers, and take its buffers after each step, unless `broadcast_buffers` is False.
+
+    `state`: what a worker needs that joins later, beside the model and the optimizer: schedulers, a Progress, a GradScaler, all that has state_dict()
+    and load_state_dict(). With it, on all workers, others may join at any time; then join() returns when this worker has all of what they have.
 
     `options` (`listen="0.0.0.0:7600", nodes=4, token_file="token"`, `join="head:7600", token_file="token"`) go before the environment's POSEIDON_LISTEN
     and so on; without any this is the only worker. The result can be used in a `with`, at whose end this worker leaves; else it
@@ -57,7 +60,9 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
     said = {"broadcast_buffers": broadcast_buffers, "quiet": quiet}
     if mode in ("auto", "ddp"):
         require_all_of_model(model, optimizer)
-        return Client(model, options_from(options), **said).begin()
+        return Client.of(model, optimizer, state, options_from(options), **said).begin()
+    if state is not None:
+        raise PoseidonError(f'state=[...] is for workers that join later, which mode "{mode}" cannot let in: mode="ddp" does')
     if optimizer is None:
         raise PoseidonError(f'mode "{mode}" needs the optimizer, which makes its steps in it: join(model, optimizer), or '
                             'mode="ddp"')

@@ -3,14 +3,18 @@
 import os
 import sys
 import time
-from typing import Callable, Iterable, List, Optional, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, Optional, Sequence, Tuple
 
 import torch
+from torch import nn, optim
 
 from ..library import PoseidonError, View
 from .bundles import Bundle
+from .carried import Carried
+from .carried_samplers import Samplers
 from .exchangeable import is_empty
 from .joined import Joined
+from .newcomers import Newcomers
 from .weights import Weights
 
 _UNKNOWN = 1 << 62  # passes
@@ -26,10 +30,26 @@ class Client(Joined):
     def __init__(self, *arguments, **named):
         super().__init__(*arguments, **named)
         self.weights = Weights()
+        self.samplers = Samplers()
         self._name = torch.tensor(list(os.urandom(16)), dtype=torch.uint8)  # worker 0's, when the run has begun
 
+    @classmethod
+    def of(cls, model: nn.Module, optimizer: Optional[optim.Optimizer], state: Optional[Sequence[object]], options: Dict[str, str], *,
+           broadcast_buffers: bool = True, ignored: FrozenSet[str] = frozenset(), **said) -> "Client":
+        """`state`: what more a worker needs that joins later; None: nobody does."""
+        newcomers = None
+        if state is not None:
+            newcomers = Newcomers(Carried(model, optimizer, state, broadcast_buffers, ignored))
+        return cls(model, options, broadcast_buffers=broadcast_buffers, ignored=ignored, newcomers=newcomers, **said)
+
     def _shared(self) -> List[Tuple[str, torch.Tensor]]:
-        return [("worker 0 names the run", self._name)]
+        compared = [] if self.newcomers is None else [self.newcomers.entry()]
+        return [("worker 0 names the run", self._name), *compared]
+
+    def _came(self, states: List[dict]) -> None:
+        of_run, *of_samplers = states
+        self._name = torch.tensor(list(bytes.fromhex(of_run["run"])), dtype=torch.uint8)
+        self.samplers.came(of_samplers, self.run.first_clock)
 
     # -- what a Sampler asks
 
@@ -49,8 +69,8 @@ class Client(Joined):
         self.weights.ask(of, scale)
 
     def carry(self, sampler) -> Optional[dict]:
-        """What a newcomer of a running script would be given: there is none yet."""
-        return None
+        """Notes a Sampler. What it begins with where this worker has come later; None: anew."""
+        return self.samplers.carry(sampler)
 
     # -- a clock
 
@@ -94,16 +114,29 @@ class Client(Joined):
         return [i for i in range(len(self.parameters)) if i not in self.pushed]
 
     def begin_clock(self) -> None:
-        """Waits while routes change; which way a gradient goes then holds for the whole clock."""
-        if self._begun < self.clock and self.factors is not None and self.factors.offered:
-            self.run.begin_clock(self.clock)
-            self._begun = self.clock
+        """Waits while routes change, or others join; which way a gradient goes, and who trains, then holds for the whole clock."""
+        if self._begun == self.clock or self._alone:
+            return
+        by_factors = self.factors is not None and self.factors.offered
+        if not by_factors and self.newcomers is None:
+            return
+        if self.run.begin_clock(self.clock, self._give_state):
+            if self.newcomers is not None:
+                self.newcomers.given()
+            self._follow_views()
+        self._begun = self.clock
+        if by_factors:
             self.factors.begin_clock()
+
+    def _give_state(self) -> Tuple[int, int, int]:
+        """What this step computes with: nothing of it has changed since the last one ended, but the buffers, in a forward pass."""
+        self._take_buffers()
+        return self.newcomers.give([{"run": self.id}, *self.samplers.states()], {} if self.buffers is None else self.buffers.of_last_step(self.run, len(self.declared)))
 
     def _push(self, i: int) -> None:
         factors = self.factors
+        self.begin_clock()
         if factors is not None and factors.offered:
-            self.begin_clock()
             if factors.on_factors(i):
                 return self._push_factors(i)
         p = self.parameters[i]
@@ -189,7 +222,8 @@ class Client(Joined):
             line = self._waits.end(since, time.perf_counter())
             if line is not None and self.rank == 0 and not self.quiet:
                 print(f"poseidon: {line}", file=sys.stderr, flush=True)
-        if self.clock == 0:
+        if not self.expected:
+            self.samplers.first_step_done()
             self._tell_order(list(self.fired))
         self._end_clock()
         self._take_buffers()
@@ -281,10 +315,11 @@ class Client(Joined):
     def _members_changed(self, before: View, now: View) -> None:
         if self.quiet:
             return
-        gone = ", ".join(f"worker {seat}" for seat in before.seats if seat not in now.seats)
+        gone = [f"worker {seat}" for seat in before.seats if seat not in now.seats]
+        come = [f"worker {seat}" for seat in now.seats if seat not in before.seats]
+        said = [", ".join(who) + (one if len(who) == 1 else many) for who, one, many in ((gone, " is lost", " are lost"), (come, " joined", " joined")) if who]
         workers = "this worker goes on alone" if len(now.seats) == 1 else f"{len(now.seats)} workers go on"
-        print(f"poseidon: {gone} {'is' if len(before.seats) - len(now.seats) == 1 else 'are'} lost: {workers}, from step {now.first_clock} on",
-              file=sys.stderr, flush=True)
+        print(f"poseidon: {', '.join(said)}: {workers}, from step {now.first_clock} on", file=sys.stderr, flush=True)
 
     def _show(self, lines: Iterable[str]) -> None:
         if self.say is not None:

@@ -4,7 +4,7 @@ import contextlib
 import os
 import secrets
 import socket
-from typing import Dict, Optional
+from typing import Dict, Optional, Sequence
 
 import torch
 import torch.distributed as dist
@@ -77,13 +77,14 @@ def _world() -> Dict[str, str]:
 class DistributedDataParallel(nn.Module):
     """Takes the place of torch.nn.parallel.DistributedDataParallel, with its arguments and attributes. `.grad` holds the means
     when backward() returns, so any optimizer, clipping and scaler works as it did. With `optimizer` the step is made for one
-    parameter at a time in the next forward pass, as poseidon.torch.join(model, optimizer, mode="local") does.
+    parameter at a time in the next forward pass, as poseidon.torch.join(model, optimizer, mode="local") does. With `state=[optimizer, scheduler, ...]`
+    others may join later, and are given these.
 
     Arguments about buckets and about the order of an all-reduce are accepted and do nothing: there are none, and the first step shows which
     parameters are used. What cannot be had is refused by its name."""
 
     def __init__(self, module: nn.Module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, process_group=None, *positional,
-                 optimizer: Optional[optim.Optimizer] = None, quiet: bool = False, **others):
+                 optimizer: Optional[optim.Optimizer] = None, state: Optional[Sequence[object]] = None, quiet: bool = False, **others):
         super().__init__()
         if device_ids and len(device_ids) > 1:
             raise PoseidonError(f"device_ids has {len(device_ids)} devices, expected one: start a process for each")
@@ -115,7 +116,10 @@ class DistributedDataParallel(nn.Module):
                 "ignored": frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))}
         self.parameters_to_ignore = set(said["ignored"])
         world = _world()
-        client = Client(module, world, **said) if optimizer is None else LocalClient(module, optimizer, world, **said)
+        if state is not None and optimizer is not None:
+            raise PoseidonError("state=[...] is for workers that join later, which the mode of optimizer=... cannot let in: leave optimizer out, and name it "
+                                "in state")
+        client = Client.of(module, None, state, world, **said) if optimizer is None else LocalClient(module, optimizer, world, **said)
         self.__dict__["client"] = client.begin()  # not a part of the module's state
         self.__dict__["_syncs"] = True
 

@@ -15,6 +15,7 @@ from .factors import Factors
 from .gpu import Gpus
 from .hooks import leaf_hook
 from .means import Means
+from .newcomers import Newcomers
 from .passes import Passes
 from .state import Buffers, FirstState
 from .traits import traits_of
@@ -31,9 +32,10 @@ class Joined:
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None, *,
-                 broadcast_buffers: bool = True, quiet: bool = False, ignored: FrozenSet[str] = frozenset()):
+                 broadcast_buffers: bool = True, quiet: bool = False, ignored: FrozenSet[str] = frozenset(),
+                 newcomers: Optional[Newcomers] = None):
         """`trained`: the parameters that the optimizer has; None: all that require a gradient. `broadcast_buffers`: after each clock all workers
-        have worker 0's. `ignored`: names of parameters and buffers that stay each worker's own."""
+        have worker 0's. `ignored`: names of parameters and buffers that stay each worker's own. `newcomers`: None: nobody joins later."""
         if isinstance(model, nn.DataParallel):
             raise PoseidonError("the model is an nn.DataParallel, whose replicas Poseidon cannot see: join its .module")
         wanted = None if trained is None else {id(p) for p in trained}
@@ -54,8 +56,9 @@ class Joined:
         self._beginning = FirstState(model, self.index, ignored)
         buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
-        told = self._with_on_loss(options)
         self._has_others = has_others(options)
+        self.newcomers = newcomers if self._has_others else None
+        told = self._with_on_loss(options)
         if self._has_others:
             require_statistics(model)
         self.run = Run(told, quiet, traits_of(self.parameters))
@@ -90,12 +93,16 @@ class Joined:
             return {name: value for name, value in options.items() if name != "on-loss"}
         if options.get("on-loss") == "go-on" and not self._outlives_losses:
             raise PoseidonError('on_loss is "go-on", and in this mode a lost worker ends the run: mode="ddp" goes on')
+        if self.newcomers is not None:
+            if options.get("on-loss") == "end":
+                raise PoseidonError('on_loss is "end", and state=[...] lets others join later: leave one of the two out')
+            options = {**options, "newcomers": "accept"}
         return {"on-loss": "go-on" if self._outlives_losses else "end", **options}
 
     # -- the start
 
     def begin(self) -> "Joined":
-        """Joins the cluster; all workers take worker 0's values."""
+        """Joins the cluster; all workers take worker 0's values, and one that comes later what the others have."""
         first = [p.detach().cpu() for p in self.parameters]  # themselves, on a CPU; kept until begin() returns
         try:
             declared, kept = self.declared.declared(first)
@@ -107,7 +114,9 @@ class Joined:
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
             self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
             self.run.begin()
-            self._beginning.take()
+            came_later = self._take_state_given()
+            if not came_later:
+                self._beginning.take()
             if self.buffers is not None:
                 self.buffers.begin(self.outlives_losses)
             self._wants_factors = bool(measures.item())
@@ -120,7 +129,7 @@ class Joined:
             raise
         self.seat = self._first_seat()
         self._all_views = list(self._views)
-        self._alone = self.size == 1 and self._means_in_grad
+        self._alone = self.size == 1 and self._means_in_grad and not self._has_others
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
             self.gpus = Gpus(self.run, self.declared.tensors(), lambda error: me() and me()._give_up(error))
@@ -128,14 +137,29 @@ class Joined:
                           for version in (0, 1))
         self._rings = [[self._place(i, version) for i in range(len(self.parameters))] for version in (0, 1)]
         self._means = Means(self.run, self.parameters, self.declared)
-        for i, p in enumerate(self.parameters):
-            p.data.copy_(self.ring(i, 0))
+        if not came_later:
+            for i, p in enumerate(self.parameters):
+                p.data.copy_(self.ring(i, 0))
         self._passes = Passes(self._end_of_backward, self._pass_broken, self.failed, self.gpus is not None)
         self._hook()
-        if self._wants_factors and self.size > 1:
+        if self._wants_factors and self._has_others and not came_later:
             self.factors = Factors(self, self.model)
         Joined.current = self
         return self
+
+    def _take_state_given(self) -> bool:
+        """Whether this worker has come later, and has now what the others have."""
+        if self.newcomers is None:
+            return False
+        states = self.newcomers.take(self.run)
+        if states is None:
+            return False
+        self._came(states)
+        self.clock = self._taken = self.run.first_clock
+        return True
+
+    def _came(self, states: List[dict]) -> None:
+        """What the others have given beside what the script names."""
 
     @property
     def rank(self) -> int:

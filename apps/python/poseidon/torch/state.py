@@ -103,6 +103,8 @@ class Buffers:
         self.words = end // 4
         self._packed = torch.zeros(end, dtype=torch.uint8)
         self._sent: Optional[torch.Tensor] = None
+        self._newest: Optional[int] = None  # the last version in which somebody's had changed; None: those of the beginning
+        self._first = self._packed
         self._gave = False  # in the newest clock
         self._all_push = False
 
@@ -130,7 +132,7 @@ class Buffers:
 
     def begin(self, all_push: bool) -> None:
         """All workers have worker 0's. `all_push`: so that another one can give them when worker 0 is lost."""
-        self._sent = self._pack().clone()
+        self._sent = self._first = self._pack().clone()
         self._all_push = all_push
 
     def push(self, run: Run, number: int, clock: int) -> None:
@@ -148,7 +150,10 @@ class Buffers:
     @torch.no_grad()
     def take(self, run: Run, number: int, version: int) -> None:
         """Waits until `version` is here, and writes it to this worker's buffers."""
-        if not run.wait(number, version) or self._gave:
+        if not run.wait(number, version):
+            return
+        self._newest, self._first = version, self._packed
+        if self._gave:
             return
         values = torch.frombuffer(run.memory(run.values(number, version), self.words), dtype=torch.uint8)
         for kind, (begin, size) in zip(self._kinds, self._spans):
@@ -159,3 +164,15 @@ class Buffers:
                 # Where it can be asked without a wait: a graph that is kept may have saved what has not changed.
                 if t.is_cuda or not torch.equal(t, new.view(t.shape)):
                     t.copy_(new.view(t.shape))
+
+    def of_last_step(self, run: Run, number: int) -> Dict[str, torch.Tensor]:
+        """All of them by name, as the last step has left them: a forward pass of the next one may have changed those of the modules."""
+        if self._newest is None:
+            values = self._first
+        else:
+            values = torch.frombuffer(run.memory(run.values(number, self._newest), self.words), dtype=torch.uint8)
+        out: Dict[str, torch.Tensor] = {}
+        for kind, (begin, size) in zip(self._kinds, self._spans):
+            flat = values[begin:begin + size].view(kind.dtype).split([shape.numel() for *_, shape in kind.places])
+            out.update({name: t.view(shape) for t, (*_, name, shape) in zip(flat, kind.places)})
+        return out

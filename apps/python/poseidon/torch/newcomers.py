@@ -1,0 +1,40 @@
+"""Workers that join a script which trains already: what it gives them at a step's boundary, and what it takes when it is one of them."""
+
+from typing import List, Mapping, Optional, Sequence, Tuple
+
+import torch
+
+from ..library import PoseidonError, Run
+from .carried import Carried
+
+
+class Newcomers:
+    """Of a worker whose script has said with `state=[...]` what more than model and optimizer a newcomer needs."""
+
+    def __init__(self, carried: Carried):
+        carried.require_packable()
+        self._carried = carried
+        self._given: Optional[torch.Tensor] = None  # while the library copies it
+
+    def entry(self) -> Tuple[str, torch.Tensor]:
+        """What all workers compare before they train together."""
+        return f"newcomers: {self._carried.kinds()}", torch.zeros(1, dtype=torch.uint8)
+
+    def give(self, states: Sequence[dict], buffers: Mapping[str, torch.Tensor]) -> Tuple[int, int, int]:
+        """Address and size of what newcomers need, and how much of it is this worker's own. `states`: beside what the script names; `buffers`: as the
+        last step has left them."""
+        self._given, own = self._carried.pack(buffers, states)
+        return self._given.data_ptr(), self._given.numel(), own
+
+    def given(self) -> None:
+        """The library has copied it."""
+        self._given = None
+
+    def take(self, run: Run) -> Optional[List[dict]]:
+        """Loads what the others have given, and returns their `states`. None: this worker has begun with them."""
+        memory = run.state_given()
+        if memory is None:
+            return None
+        if len(memory) == 0:
+            raise PoseidonError("the others were about to leave when this worker came, and have given it nothing: the run is over")
+        return self._carried.unpack(torch.frombuffer(memory, dtype=torch.uint8))
