@@ -14,11 +14,12 @@ class Newcomers:
     def __init__(self, carried: Carried):
         carried.require_packable()
         self._carried = carried
+        self._compared = torch.zeros(1, dtype=torch.uint8)  # in memory that the library reads and writes until begin() has returned
         self._given: Optional[torch.Tensor] = None  # while the library copies it
 
     def entry(self) -> Tuple[str, torch.Tensor]:
         """What all workers compare before they train together."""
-        return f"newcomers: {self._carried.kinds()}", torch.zeros(1, dtype=torch.uint8)
+        return f"newcomers: {self._carried.kinds()}", self._compared
 
     def give(self, states: Sequence[dict], buffers: Mapping[str, torch.Tensor]) -> Tuple[int, int, int]:
         """Address and size of what newcomers need, and how much of it is this worker's own. `states`: beside what the script names; `buffers`: as the
