@@ -107,8 +107,8 @@ struct program {
   std::vector<shared_memory> shared;  ///< set before the node starts
   state_in_flight shared_in_flight;   ///< and what a newcomer is given
   newcomer_state newcomers;
-  bool takes_newcomers =
-      false;  ///< it can give its state, and take the others'; set before the node starts
+  /// It can give its state, and take the others'; set before the node starts.
+  bool takes_newcomers = false;
   /// By parameter, and by what is shared: this worker has worker 0's bytes already. Empty on worker 0.
   std::vector<bool> has_parameters, has_shared;
   by_id<parameter_id, std::shared_ptr<lent_gradient>> lent;

@@ -40,7 +40,9 @@ frames::next_view next_view_of(const frames::view& told) {
 std::optional<std::string> newcomers::objection() const {
   const auto late = "training runs already with " + plural(core_.view().members.size(), "node");
   if (core_.setup.around && !core_.setup.run->takes_newcomers)
-    return late + ", and they were started without newcomers=accept: they cannot give a newcomer what it needs";
+    return late +
+           ", and they were started without newcomers=accept: they cannot give a newcomer what it "
+           "needs";
   if (core_.setup.around && all_.size() < most_waiting) return std::nullopt;
   if (core_.setup.node.own_data)
     return late + ", and with --own-data each node has a part of the data that no other one has";

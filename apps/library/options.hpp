@@ -28,8 +28,8 @@ struct options {
   std::chrono::milliseconds progress_limit{std::chrono::minutes{30}};
   double link_mbit_s = 0;
   bool outlives_losses = false;  ///< the others go on without a worker that is lost
-  bool takes_newcomers =
-      false;            ///< others may join later: it gives them its state, and takes theirs
+  /// Others may join later: it gives them its state, and takes theirs.
+  bool takes_newcomers = false;
   route_option routes;  ///< none from a file
   std::optional<wire_format> wire;
   /// For benchmarks in which other layers sleep, too: making a gradient from factors takes as long as on a device of that

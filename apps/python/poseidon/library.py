@@ -1,16 +1,14 @@
-"""libposeidon.so through ctypes: the functions of poseidon.h, and a class that turns their errors into exceptions."""
+"""A run of libposeidon.so: a class that calls the functions of poseidon.h and turns their errors into exceptions."""
 
 import ctypes
 import os
 import sys
-import threading
 import time
-from pathlib import Path
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
+from .functions import Hyperparameters, Load, Memory, Parameter, Shared, library, version
 from .options import PoseidonError, has_others, in_script_words, options_from
 
-ABI = 9
 HERE, NOT_YET, NO_GRADIENT, GIVE_STATE = 0, 1, 2, 3
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 MEAN, GIVEN = 0, 1
@@ -19,141 +17,11 @@ FORMATS = ("float32", "float16", "bfloat16")
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
 
+
 class View(NamedTuple):
     """The workers that train together from a clock on."""
     first_clock: int  # the means of this clock and of those after it are over these workers
     seats: Tuple[int, ...]  # by rank: the number that each worker has for as long as it takes part
-
-
-class _Parameter(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("dims", ctypes.POINTER(ctypes.c_int64)), ("dims_count", ctypes.c_uint32),
-                ("values", ctypes.c_void_p), ("kind", ctypes.c_uint32)]
-
-
-class _Shared(ctypes.Structure):
-    _fields_ = [("name", ctypes.c_char_p), ("kind", ctypes.c_char_p), ("bytes", ctypes.c_void_p), ("size", ctypes.c_uint64)]
-
-
-class _Load(ctypes.Structure):
-    _fields_ = [("backward_s", ctypes.c_double), ("product_s", ctypes.c_double), ("factor_rows", ctypes.c_uint32)]
-
-
-class _Library:
-    """The functions. Those of microseconds keep Python's lock (PyDLL): another thread could hold it for milliseconds once it
-    is gone. Those that block let it go (CDLL)."""
-
-    def __init__(self, path: str):
-        quick, blocking = ctypes.PyDLL(path), ctypes.CDLL(path)
-        run, u32, u64 = ctypes.c_void_p, ctypes.c_uint32, ctypes.c_uint64
-        number, size, text, address = ctypes.c_int, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p
-
-        def declare(library, name, result, *arguments):
-            function = library["poseidon_" + name]  # a new object each time: the two kinds do not mix
-            function.restype, function.argtypes = result, arguments
-            return function
-
-        self.abi = declare(quick, "abi", u32)
-        if self.abi() != ABI:
-            raise PoseidonError(f"{path} has version {self.abi()} of the interface, this package needs {ABI}: "
-                                "install both from one release")
-        self.version = declare(quick, "version", text)
-        self.join = declare(quick, "join", run, text)
-        self.error = declare(quick, "error", text, run)
-        self.declare = declare(quick, "declare", number, run, ctypes.POINTER(_Parameter), size)
-        self.share = declare(quick, "share", number, run, ctypes.POINTER(_Shared), size)
-        self.begin = declare(blocking, "begin", number, run, ctypes.c_double)
-        self.worker = declare(quick, "worker", u32, run)
-        self.workers = declare(quick, "workers", u32, run)
-        self.view = declare(quick, "view", number, run, size, ctypes.POINTER(u64), ctypes.POINTER(u32), size)
-        self.order = declare(quick, "order", number, run, ctypes.POINTER(u32))
-        self.optimize = declare(quick, "optimize", number, run, number, ctypes.POINTER(u32))
-        self.first_state = declare(quick, "first_state", number, run, u32, u64, ctypes.POINTER(address), size)
-        self.step = declare(quick, "step", number, run, u32, ctypes.POINTER(Hyperparameters))
-        self.step_from = declare(quick, "step_from", number, run, u32, address)
-        self.read_state = declare(blocking, "read_state", number, run, ctypes.c_double)
-        self.state = declare(quick, "state", address, run, u32, u32)
-        self.steps = declare(quick, "steps", ctypes.c_int64, run, u32)
-        self.push = declare(quick, "push", number, run, u32, u64, address, size)
-        self.push_nothing = declare(quick, "push_nothing", number, run, u32, u64)
-        self.wire = declare(quick, "wire", number, run, number)
-        self.measured = declare(quick, "measured", number, run, ctypes.POINTER(_Load))
-        self.begins = declare(quick, "begin_clock", number, run, u64, ctypes.c_double)
-        self.begin_clock = declare(blocking, "begin_clock", number, run, u64, ctypes.c_double)
-        self.give_state = declare(blocking, "give_state", number, run, u64, address, u64, u64)
-        self.first_clock = declare(quick, "first_clock", u64, run)
-        self.state_given = declare(quick, "state_given", address, run, ctypes.POINTER(u64))
-        self.route = declare(quick, "route", number, run, u32)
-        self.push_factors = declare(quick, "push_factors", number, run, u32, u64, address, address, u32, address)
-        self.is_here = declare(quick, "wait", number, run, u32, u64, ctypes.c_double)
-        self.wait = declare(blocking, "wait", number, run, u32, u64, ctypes.c_double)
-        self.look = declare(quick, "look", number, run, address, u32, u64, ctypes.POINTER(ctypes.c_uint8))
-        self.collect = declare(blocking, "collect", number, run, address, u32, u64, address, address, ctypes.c_double)
-        self.values = declare(quick, "values", address, run, u32, u64)
-        self.report = declare(quick, "report", number, run, u64, ctypes.c_double, u64)
-        self.next_line = declare(quick, "next_line", text, run)
-        self.leave = declare(blocking, "leave", number, run, text, ctypes.c_double)
-        self.free = declare(blocking, "free", None, run)
-
-
-class Hyperparameters(ctypes.Structure):
-    """How an optimizer steps; Adam's beta1 is its momentum."""
-    _fields_ = [("rate", ctypes.c_double), ("weight_decay", ctypes.c_double), ("momentum", ctypes.c_double),
-                ("dampening", ctypes.c_double), ("beta2", ctypes.c_double), ("eps", ctypes.c_double), ("nesterov", ctypes.c_uint32),
-                ("lerp", ctypes.c_uint32), ("rest", ctypes.c_uint64)]
-
-
-class _Memory:
-    """The run's memory, which is freed when nobody looks at it any more."""
-
-    def __init__(self, functions: "_Library", run: int):
-        self._functions, self._run = functions, run
-
-    def free(self) -> None:
-        run, self._run = self._run, None
-        if run:
-            self._functions.free(run)
-
-    def __del__(self) -> None:
-        self.free()
-
-
-_loaded: Optional[_Library] = None
-_loading = threading.Lock()
-
-
-def _candidates() -> Iterator[Path]:
-    here = Path(__file__).resolve().parent
-    name = "libposeidon.so"
-    yield here / name
-    yield here / "lib" / name  # a wheel
-    for above in list(here.parents)[:4]:  # a bundle, an installation below one prefix
-        yield above / "lib" / name
-        yield above / name
-
-
-def library() -> _Library:
-    """Opens the library once: the file that POSEIDON_LIBRARY names, or one near this package, or one that the system knows.
-
-    Raises PoseidonError where there is none, or one of another version."""
-    global _loaded
-    with _loading:
-        if _loaded is not None:
-            return _loaded
-        named = os.environ.get("POSEIDON_LIBRARY")
-        if named and not os.path.exists(named):
-            raise PoseidonError(f'POSEIDON_LIBRARY is "{named}", and there is no such file')
-        found = named or next((str(path) for path in _candidates() if path.exists()), "libposeidon.so")
-        try:
-            _loaded = _Library(found)
-        except OSError as error:
-            raise PoseidonError(f"libposeidon.so cannot be opened ({error}). Set POSEIDON_LIBRARY to its file, or install "
-                                "Poseidon") from error
-        return _loaded
-
-
-def version() -> str:
-    """The version of the library."""
-    return library().version().decode()
 
 
 def reason_of(error: Optional[BaseException]) -> Optional[str]:
@@ -180,7 +48,7 @@ class Run:
         self._run = self._library.join(text.encode())
         if not self._run:
             raise PoseidonError(in_script_words(self._library.error(None).decode()))
-        self._memory = _Memory(self._library, self._run)
+        self._memory = Memory(self._library, self._run)
         self._process = os.getpid()
         self._seats = (ctypes.c_uint32 * 16)()
         self.last_lines: List[str] = []  # that nobody had taken when this worker left
@@ -199,7 +67,7 @@ class Run:
     def declare(self, parameters: Sequence[Tuple[str, Sequence[int], Optional[int]]], kinds: Optional[Sequence[int]] = None) -> None:
         """Says which parameters there are: name, shape, and the address of the first values, which stay until begin(), or until leave() where
         that fails. `kinds`: by parameter, MEAN or GIVEN; all MEAN where it is left out."""
-        entries, kept = (_Parameter * len(parameters))(), []
+        entries, kept = (Parameter * len(parameters))(), []
         for entry, (name, shape, address), kind in zip(entries, parameters, kinds or [MEAN] * len(parameters)):
             dims = (ctypes.c_int64 * len(shape))(*shape)
             kept.append(dims)
@@ -209,7 +77,7 @@ class Run:
     def share(self, entries: Sequence[Tuple[str, str, int, int]]) -> None:
         """What else is to be worker 0's on all workers when begin() has returned: name, kind, address and size in bytes. The memory stays as that
         of the first values; on other workers than 0 it is overwritten where it differs."""
-        listed = (_Shared * len(entries))()
+        listed = (Shared * len(entries))()
         for entry, (name, kind, address, size) in zip(listed, entries):
             entry.name, entry.kind, entry.bytes, entry.size = name.encode(), kind.encode(), address, size
         self._checked(self._library.share(self._run, listed, len(entries)))
@@ -296,7 +164,7 @@ class Run:
     def measured(self, loads: Sequence[Tuple[float, float, int]]) -> None:
         """Offers factors. By parameter: seconds of its backward pass; of these, those of the product of its factors; their rows, 0
         where it has none. From now on every clock begins with begin_clock()."""
-        self._checked(self._library.measured(self._run, (_Load * len(loads))(*loads)))
+        self._checked(self._library.measured(self._run, (Load * len(loads))(*loads)))
 
     def begin_clock(self, clock: int, give: Optional[Callable[[], Tuple[int, int, int]]] = None) -> bool:
         """Before a clock's first push: waits while routes change, or others join. `give`: packs what these need, and returns its address, its size
