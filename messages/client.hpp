@@ -63,6 +63,12 @@ struct factors_offered {
 /// The program trains no further: this node's parameters stay at `version`.
 struct program_done {
   std::uint64_t version = 0;
+  bool others_go_on = false;  ///< as in frames::worker_left
+};
+
+/// caller -> node: the program trains a clock that this member, which leaves, does not train.
+struct goes_on_without {
+  seat_id left{};
 };
 
 }  // namespace poseidon
@@ -74,3 +80,4 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::clock_reported)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::loads_measured)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_offered)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::program_done)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::goes_on_without)

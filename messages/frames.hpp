@@ -271,7 +271,7 @@ struct goodbye {
     left_out = 1,  ///< the reader: the others go on without it, and it may join again
     writer = 2,    ///< the writer alone: it was left out. The reader has lost it, and may go on
     refused = 3,   ///< the reader, which is not let in, or asked for what the writer does not do
-    released = 4   ///< the reader, which is done: the others train on without it
+    released = 4   ///< one that leaves, the reader or the writer: the others train on without it
   };
   cause of = cause::run;
 };
@@ -291,12 +291,15 @@ struct probe_heard {
 /// Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct worker_done {
   version_id version{};
+  bool others_go_on = false;  ///< where programs compute: as in worker_left
 };
 
 /// The first node to each other one, where programs compute the gradients: that worker's program trains no further.
 struct worker_left {
   seat_id left{};
   version_id version{};  ///< of its parameters
+  /// It leaves the run: whoever trains a further clock does so without it. Else such a one has more batches, which is an error.
+  bool others_go_on = false;
 };
 
 /// The first node to each other one, every second while it shows the run: send a report each interval.

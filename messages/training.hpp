@@ -149,6 +149,7 @@ struct training_done {
   version_id version{};
   std::uint64_t images = 0;
   std::string snapshot_error;  ///< of the last snapshot; empty: it is written, or none was due
+  bool others_go_on = false;   ///< of a program: as in frames::worker_left
 };
 
 /// solver -> node: training cannot go on (NaN, a broken source). One line for the user and an exit code.

@@ -35,6 +35,7 @@ void caller::on(const connect_caller& m) {
   neighbours_ = m;
   of_former_view_ = false;
   early_.clear();
+  leavers_.clear();
   // The program asks who it trains with as soon as version 0 is here, and may lend gradients then: that comes after this message, and
   // perhaps before the one that begins training.
   if (!began_) begin_view();
@@ -68,6 +69,7 @@ void caller::on(const gradients_lent& m) {
     lent_[parameter] = value(clock) + 1;
     if (!frozen_) tell(neighbours_->pushes[parameter], backward_done{replica_id{0}, {clock, 0, 0}});
     note_push(value(clock));
+    begins(value(clock));
   }
 }
 
@@ -190,7 +192,7 @@ void caller::on(const hold_clocks& m) {
   }
   held_ = true;
   const auto next = setup_.from->clocks.hold();
-  const auto least = done_at_ ? next : neighbours_->view.first_clock + 1;
+  const auto least = done_ ? next : neighbours_->view.first_clock + 1;
   tell(neighbours_->node_held, clocks_held{clock_id{std::max(next, least)}, m.epoch});
 }
 
@@ -204,14 +206,15 @@ void caller::on(const pause_at& m) {
   pause_if_drained();
 }
 
-void caller::on(const state_given&) {
+void caller::on(const state_given& m) {
+  begins(value(m.clock));
   pause_if_drained();
 }
 
 /// A program that is done gives nothing any more, and the run is about to end.
 void caller::pause_if_drained() {
   if (!pauses_at_ || paused_) return;
-  if (for_newcomers_ && !done_at_ && !setup_.from->newcomers.has_given(*pauses_at_)) return;
+  if (for_newcomers_ && !done_ && !setup_.from->newcomers.has_given(*pauses_at_)) return;
   if (std::any_of(fresh_.begin(), fresh_.end(), [&](auto v) { return v < *pauses_at_; })) return;
   paused_ = true;
   tell(neighbours_->node_paused, training_paused{version_id{*pauses_at_}, 0, pauses_in_});
@@ -242,7 +245,7 @@ void caller::on(const resume_training&) {
   setup_.from->clocks.open();
   gather_state();
   // Who has been told in the view before does not know it any more.
-  if (done_at_) on(program_done{*done_at_});
+  if (done_) on(program_done{*done_});
 }
 
 // -- what a clock has come to ---------------------------------------------------------------------------
@@ -294,19 +297,36 @@ void caller::on(const control_arrived& m) {
   if (const auto* o = std::get_if<frames::factor_offer>(&m.header)) take(m.from, *o);
   if (const auto* left = std::get_if<frames::worker_left>(&m.header)) {
     const auto& [epoch, first, seats, self] = neighbours_->view;
-    if (left->left != seats.at(value(self)))
-      setup_.from->fresh.left("worker " + std::to_string(value(left->left)), value(left->version));
+    if (left->left == seats.at(value(self))) return;
+    if (!left->others_go_on)
+      return setup_.from->fresh.left("worker " + std::to_string(value(left->left)),
+                                     value(left->version));
+    leavers_[left->left] = value(left->version);
+    go_on_without_leavers();
   }
+}
+
+void caller::begins(std::uint64_t clock) {
+  begun_ = std::max(begun_, clock + 1);
+  go_on_without_leavers();
+}
+
+void caller::go_on_without_leavers() {
+  std::erase_if(leavers_, [&](const auto& l) {
+    const bool goes_on = begun_ > l.second;
+    if (goes_on) tell(neighbours_->node_goes_on, goes_on_without{l.first});
+    return goes_on;
+  });
 }
 
 // -- the end --------------------------------------------------------------------------------------------
 
 void caller::on(const program_done& m) {
-  done_at_ = m.version;
+  done_ = m;
   if (pauses_at_) pause_if_drained();
   // All nodes rebuild their graphs: none could end now. Before a clock that no program trains they never do.
-  if (frozen_ || (pauses_at_ && *pauses_at_ <= m.version)) return;
-  tell(neighbours_->node, training_done{version_id{m.version}, samples_, {}});
+  if (frozen_ || (pauses_at_ && *pauses_at_ <= m.version && !m.others_go_on)) return;
+  tell(neighbours_->node, training_done{version_id{m.version}, samples_, {}, m.others_go_on});
 }
 
 void caller::on(const shut_down&) {

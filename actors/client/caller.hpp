@@ -11,6 +11,9 @@
 // lent of that view's first clock is sent then, once more if the others had it in the view before: they have forgotten it.
 //   give_up_clocks -> frozen -resume_training-> gradients of the view's first clock are sent
 //
+// A member whose program leaves while the others may train on stays until one of these trains a clock that it does not train. That one's
+// caller says so to its node, for which it is lost from then on.
+//
 // A program that asks for the state of its optimizer stands until it has it. No graph is rebuilt meanwhile: a caller that gathers state
 // answers hold_clocks afterwards, and one that has answered gathers when the nodes pause later than at the program's version, or
 // have resumed. Before training has begun other nodes may not have built theirs.
@@ -25,7 +28,7 @@
 // Sends    backward_done     to gradient_push, factor_broadcast
 //          send_frame        to network_link      worker_report, factor_offer, to the leader
 //          write_snapshot    to checkpointer      for the program: the optimizer's state, where shards make its steps
-//          training_done, clocks_held, training_paused, clocks_given_up   to node
+//          training_done, goes_on_without, clocks_held, training_paused, clocks_given_up   to node
 //          factors_offered   to node              the leader's, once
 // State    how far the program has come, and what it has lent; the reports of a clock; the leader's: what the workers offer.
 // Fails    never: what a program does wrong its own call refuses (apps/library).
@@ -68,6 +71,7 @@ struct connect_caller {
   port<write_snapshot> checkpointer;
   port<send_frame> to_leader;  ///< link to the leader; empty on the leader
   port<training_done> node;
+  port<goes_on_without> node_goes_on;
   port<clocks_held> node_held;
   port<training_paused> node_paused;
   port<clocks_given_up> node_gave_up;
@@ -81,8 +85,8 @@ class caller : public actor<caller> {
                            state_given, clock_reported, loads_measured, program_done, layer_fresh,
                            shared_landed, snapshot_copied, control_arrived, hold_clocks, pause_at,
                            give_up_clocks, go_back, resume_training, shut_down>;
-  using sends = messages<backward_done, send_frame, write_snapshot, training_done, clocks_held,
-                         training_paused, clocks_given_up, factors_offered>;
+  using sends = messages<backward_done, send_frame, write_snapshot, training_done, goes_on_without,
+                         clocks_held, training_paused, clocks_given_up, factors_offered>;
 
   caller(actor_context context, caller_setup setup);
   void on(const connect_caller& m);
@@ -117,6 +121,8 @@ class caller : public actor<caller> {
   void bring_to_its_place(parameter_id p, std::uint64_t version);
   void note_update(const layer_fresh& m);
   void gather_state();
+  void begins(std::uint64_t clock);
+  void go_on_without_leavers();
 
   caller_setup setup_;
   until_end<connect_caller> neighbours_{this};
@@ -144,9 +150,11 @@ class caller : public actor<caller> {
     bool gathering = false;
     std::optional<hold_clocks> hold_waits;
   } state_;
-  std::optional<std::uint64_t> done_at_;  // the program's last version
-  std::vector<parameter_load> loads_;     // the leader's
-  factor_offers offers_;                  // the leader's
+  std::optional<program_done> done_;          // the program has trained its last clock
+  std::uint64_t begun_ = 0;                   // clocks that the program has begun
+  std::map<seat_id, std::uint64_t> leavers_;  // with which version, in this view
+  std::vector<parameter_load> loads_;         // the leader's
+  factor_offers offers_;                      // the leader's
   /// The leader's: what has been reported of a clock, by clock.
   struct reported {
     double loss = 0;

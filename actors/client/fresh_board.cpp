@@ -93,7 +93,9 @@ std::string fresh_board::error() const {
   return left_->worker + " left after " + clocks + " clocks, and this worker trains clock " +
          clocks +
          " (the first is 0): the workers have different numbers of batches. Give all of them the "
-         "same number, as a sampler of equal lengths or drop_last=True does";
+         "same number, as a sampler of equal lengths or drop_last=True does. A worker that is to "
+         "go before "
+         "the others says so: poseidon_leave_others";
 }
 
 void fresh_board::publish(parameter_id parameter, std::uint64_t version, bool nothing) {

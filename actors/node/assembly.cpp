@@ -80,6 +80,7 @@ void assembly::spawn_graph() {
        .node_stop = self,
        .node_done = self,
        .node_failed = self,
+       .node_goes_on = self,
        .node_held = self,
        .node_paused = self,
        .node_gave_up = self,

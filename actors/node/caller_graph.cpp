@@ -41,6 +41,7 @@ void caller_graph::connect(const std::vector<port<send_frame>>& links) {
   c.checkpointer = parameters_.checkpoints();
   if (context_.self != context_.leader) c.to_leader = links.at(value(context_.leader));
   c.node = context_.node_done;
+  c.node_goes_on = context_.node_goes_on;
   c.node_held = context_.node_held;
   c.node_paused = context_.node_paused;
   c.node_gave_up = context_.node_gave_up;

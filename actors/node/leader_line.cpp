@@ -20,11 +20,11 @@ frames::member_ready leader_line::ready_here() const {
   return out;
 }
 
-bool leader_line::done(version_id version) const {
+bool leader_line::done(const frames::worker_done& m) const {
   if (leading_)
-    leading_->done(core_.view().seat, version);
+    leading_->done(core_.view().seat, m);
   else
-    core_.members.to_leader(frames::worker_done{version});
+    core_.members.to_leader(m);
   return !leading_ && core_.view().leads();
 }
 

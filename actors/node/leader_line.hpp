@@ -21,7 +21,7 @@ class leader_line {
 
   // True: this node is alone, so all are.
   [[nodiscard]] bool ready() const;
-  [[nodiscard]] bool done(version_id version) const;
+  [[nodiscard]] bool done(const frames::worker_done& m) const;
 
   /// It would begin this clock next, and waits; or it has trained up to it.
   void holds(clock_id clock) const;

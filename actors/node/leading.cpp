@@ -165,17 +165,17 @@ void leading::ready(seat_id seat, std::uint64_t epoch) {
 void leading::on(const frames::worker_done& f, seat_id from) {
   core_.setup.display->detail("membership: " + core_.view().name_of(from) +
                               " is done, at version " + std::to_string(value(f.version)));
-  done(from, f.version);
+  done(from, f);
 }
 
-void leading::done(seat_id seat, version_id version) {
+void leading::done(seat_id seat, const frames::worker_done& m) {
   if (core_.setup.around) {
-    const frames::worker_left left{seat, version};
+    const frames::worker_left left{seat, m.version, m.others_go_on};
     core_.members.broadcast(left);
     core_.as_node.tell<control_arrived>(core_.run.the_trainer().control,
                                         {core_.view().self(), left, core_.view().seat});
   }
-  plan_->done(seat, version);
+  plan_->done(seat, m.version);
 }
 
 // -- what changes ----------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ class leading {
   void on(const frames::worker_done& f, seat_id from);
   // Of any node, the leader's own too.
   void ready(seat_id seat, std::uint64_t epoch);
-  void done(seat_id seat, version_id version);
+  void done(seat_id seat, const frames::worker_done& m);
   void holds(seat_id seat, clock_id clock) { plan_->holds(seat, clock); }
   void drained(seat_id seat, clock_id clock) { plan_->drained(seat, clock); }
   void rate(worker_id from, link_watch::rate r);

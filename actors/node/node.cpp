@@ -195,13 +195,14 @@ void node::on(const stop_decided& m) {
 }
 
 void node::on(const training_done& m) {
+  leaves_ = leaves_ || m.others_go_on;
   if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
   core_.setup.display->detail("membership: this node is done, at version " +
                               std::to_string(value(m.version)) + ", " + std::to_string(m.images) +
                               " images");
   if (!m.snapshot_error.empty()) end_.without_snapshot(m.version, m.snapshot_error);
   core_.done = true;
-  if (leader_.done(m.version)) close();
+  if (leader_.done({m.version, m.others_go_on})) close();
 }
 
 void node::on(const interrupted& m) {

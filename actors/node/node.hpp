@@ -20,6 +20,7 @@
 //          link_accepted, peer_refused   from link_acceptor
 //          routes_chosen, routes_proposed   from protocol_selector (leader of several)
 //          factors_offered    from caller (leader)
+//          goes_on_without    from caller
 //          control_arrived, link_bound, link_flow, link_lost   from network_link
 //          stop_decided, training_done, training_failed   from solver; data_source
 //          clocks_held, training_paused   from solver, caller, where routes change
@@ -94,9 +95,9 @@ class node : public actor<node> {
   using accepts =
       messages<start_node, routes_chosen, routes_proposed, factors_offered, link_accepted,
                peer_refused, leavers_collected, control_arrived, link_bound, link_flow, link_lost,
-               stop_decided, training_done, training_failed, clocks_held, look_at_progress,
-               look_at_agreement, look_at_leavers, sought, dial_again, training_paused,
-               clocks_given_up, history_released, snapshot_written, interrupted>;
+               stop_decided, training_done, training_failed, goes_on_without, clocks_held,
+               look_at_progress, look_at_agreement, look_at_leavers, sought, dial_again,
+               training_paused, clocks_given_up, history_released, snapshot_written, interrupted>;
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_telemetry, send_frame, bind_link, close_link, begin_training,
@@ -134,6 +135,7 @@ class node : public actor<node> {
   void on(const interrupted& m);
   void on(const link_lost& m);
   void on(const training_failed& m);
+  void on(const goes_on_without& m);
   void on(const snapshot_written& m);
   void on(const look_at_progress&);
   void on(const look_at_agreement&);
@@ -184,7 +186,7 @@ class node : public actor<node> {
   void begin();
   void propose();
   void leave_to_themselves(const frames::next_view& next);
-  [[nodiscard]] bool goes_on_without(const link_lost& m);
+  [[nodiscard]] bool may_go_on_without(const link_lost& m);
   [[nodiscard]] bool takes_part() const;
   [[nodiscard]] bool is_voting_witness(seat_id seat) const;
   void member_lost(const link_lost& m);
@@ -195,6 +197,8 @@ class node : public actor<node> {
   void left_out(const std::string& why);
   void fail_alone(const std::string& text, int exit_code);
   void member_failed(seat_id seat, const std::string& why);
+  void go_on_without(const link_lost& m, frames::goodbye::cause of);
+  [[nodiscard]] bool is_released(const link_lost& m) const;
   void agree();
   void report_missing();
   void find_witnesses();
@@ -217,8 +221,9 @@ class node : public actor<node> {
   static constexpr std::size_t most_lost_early = 64;
   // Newcomers, before this node knew of the view with them.
   std::map<seat_id, link_lost> lost_early_;
-  bool agrees_ = false;       // a look_at_agreement is under way
-  std::set<seat_id> failed_;  // by themselves; what their links still say counts for nothing
+  bool agrees_ = false;  // a look_at_agreement is under way
+  std::set<seat_id>
+      gone_;  // have failed or left by themselves; what their links still say counts for nothing
   std::optional<std::pair<std::uint64_t, std::string>> last_failure_;  // the clock, and the line
   rates rates_{core_};
   route_file route_file_{core_};
@@ -228,6 +233,7 @@ class node : public actor<node> {
   leavers leavers_{core_};
   bool looks_at_leavers_ = false;  // a look_at_leavers is under way
   bool leader_changed_ = false;    // with the view that is being built
+  bool leaves_ = false;            // its program has left, and the others may go on
   bool waits_to_go_ = false;       // its user has sent a signal while it was about to join
   bool looks_ = false;             // a look_at_progress is under way
   frame_desk desk_{core_, joining_, leader_, assembly_, changing_, rates_, end_};

@@ -26,7 +26,11 @@ void node::lose(const link_lost& m) {
   guarded([&] { waits = joining_.lost(m); });
   if (waits) desk_.forget(m.peer);
   if (waits || core_.phase == run_phase::ended) return;
-  if (failed_.contains(m.peer)) return core_.members.lost(m.peer, m.why);
+  if (gone_.contains(m.peer)) return core_.members.lost(m.peer, m.why);
+  if (is_released(m)) {
+    end_.released();
+    return close();
+  }
   // Who fails by itself before the run begins has something that its user should look at first.
   const bool ends_all = view().is_first() && m.reason;
   if (core_.comes(m.peer) && !ends_all && core_.phase != run_phase::failing) {
@@ -39,7 +43,7 @@ void node::lose(const link_lost& m) {
     return core_.members.lost(m.peer, m.why);
   if (m.of == frames::goodbye::cause::left_out && takes_part() && core_.setup.run->survive > 0)
     return left_out(m.why);
-  if (goes_on_without(m)) return member_lost(m);
+  if (may_go_on_without(m)) return member_lost(m);
   if (is_voting_witness(m.peer)) return member_lost(m);
   if (auto* const leads = leader_.here(); leads != nullptr && !view().has(m.peer))
     if (leads->gone(m.peer, m.reason.value_or(m.why))) return core_.members.lost(m.peer, m.why);
@@ -63,8 +67,9 @@ bool node::takes_part() const {
 }
 
 /// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
-bool node::goes_on_without(const link_lost& m) {
-  const bool alone = !m.on_purpose || m.of == frames::goodbye::cause::writer ||
+bool node::may_go_on_without(const link_lost& m) {
+  using cause = frames::goodbye::cause;
+  const bool alone = !m.on_purpose || m.of == cause::writer || m.of == cause::released ||
                      leavers_.needs(m.peer) || search_.was_found(m.peer, core_.newest_epoch());
   if (!takes_part() || !alone || core_.setup.run->survive == 0 || core_.has_ended()) return false;
   return view().has(m.peer) || view().had(m.peer) || core_.change.brings(m.peer);
@@ -80,7 +85,8 @@ void node::member_lost(const link_lost& m) {
   core_.setup.display->note(m.why);
   core_.members.lost(m.peer, m.why);
   core_.setup.records.view->lost(m.peer, m.why);
-  const bool has_failed = failed_.contains(m.peer) || (m.said_goodbye && is_voting_witness(m.peer));
+  const bool has_failed = gone_.contains(m.peer) || m.of == frames::goodbye::cause::released ||
+                          (m.said_goodbye && is_voting_witness(m.peer));
   using fate = view_change::fate;
   // Who turns a new link away may have gone on when it was already under way.
   const bool gone_on = m.slept || search_.was_found(m.peer, core_.newest_epoch());
@@ -150,7 +156,7 @@ void node::fail_alone(const std::string& text, int exit_code) {
 /// Its own words prove that it is gone. But a broken record would end one node after the other, as each takes over the same sample.
 void node::member_failed(seat_id seat, const std::string& why) {
   const link_lost lost{seat, view().name_of(seat) + " has failed: " + why, false};
-  if (!goes_on_without(lost) || !failed_.insert(seat).second) return;
+  if (!may_go_on_without(lost) || gone_.contains(seat)) return;
   const auto clock = value(core_.run.trained_version().value_or(version_id{}));
   const auto before = std::exchange(last_failure_, std::pair(clock, lost.why));
   if (before && clock < before->first + at_the_same_time)
@@ -158,8 +164,26 @@ void node::member_failed(seat_id seat, const std::string& why) {
                     " iterations, and the next one would probably fail as they did. " +
                     before->second + "; " + lost.why,
                 3);
-  core_.close_link_to(seat, {lost.why});  // it may say so, and stay
-  member_lost(lost);
+  go_on_without(lost, frames::goodbye::cause::run);
+}
+
+/// It may have said that it ends, and stay.
+void node::go_on_without(const link_lost& m, frames::goodbye::cause of) {
+  gone_.insert(m.peer);
+  core_.close_link_to(m.peer, {m.why, of});
+  member_lost(m);
+}
+
+/// Its program has said so itself, and has trained all that this one has had of it.
+void node::on(const goes_on_without& m) {
+  const link_lost left{m.left, view().name_of(m.left) + " has left", false};
+  if (takes_part() && !gone_.contains(m.left) && may_go_on_without(left))
+    go_on_without(left, frames::goodbye::cause::released);
+}
+
+/// Another one has trained on: nobody needs this one any more.
+bool node::is_released(const link_lost& m) const {
+  return leaves_ && m.of == frames::goodbye::cause::released && view().has(m.peer);
 }
 
 /// Something has happened that the members' agreement may wait for here.

@@ -81,6 +81,12 @@ bool run_end::left_out(std::string why) {
   return true;
 }
 
+/// Those that have not heard yet that the others go on do so, too.
+void run_end::released() {
+  core_.setup.display->note("left the run; the others go on");
+  goodbye_ = {"", frames::goodbye::cause::released};
+}
+
 void run_end::threw(const std::exception_ptr& thrown) {
   try {
     std::rethrow_exception(thrown);

@@ -37,6 +37,8 @@ class run_end {
   /// The node was stopped by another actor than its own.
   void was_stopped() { result_ = {1, "internal error: the node was stopped"}; }
 
+  /// The program has left, and the others have gone on.
+  void released();
   /// Training is done, but for a last snapshot that could not be written.
   void without_snapshot(version_id of, const std::string& error);
   /// After a lost peer: what this node has kept, and how to go on with it.

@@ -221,6 +221,7 @@ void value_sender::give_program_state(const view_step& step) const {
   if (given.bytes == 0 || step.former_self == no_worker) return;
   const auto& from = core_.setup.around->newcomers;
   const auto own = from.given(value(core_.change.clock()));
+  if (own.bytes == 0) return;  // its program is done, and the next view begins without it
   if (own.bytes != given.bytes || own.own != given.own || !(own.digest == given.digest))
     return core_.as_node.tell<training_failed>(
         core_.as_node.self(),

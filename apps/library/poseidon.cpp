@@ -450,7 +450,13 @@ int poseidon_leave(poseidon_run* p, const char* reason, double timeout_s) {
   return called(p, [&](session& s) {
     const auto why =
         reason == nullptr ? std::nullopt : std::optional<std::string>(one_line(reason));
-    return s.leave(why, limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET;
+    return s.leave(why, false, limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET;
+  });
+}
+
+int poseidon_leave_others(poseidon_run* p, double timeout_s) {
+  return called(p, [&](session& s) {
+    return s.leave(std::nullopt, true, limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET;
   });
 }
 

@@ -284,6 +284,10 @@ POSEIDON_API const char* poseidon_next_line(poseidon_run*);
  * a negative number where the run has failed, here or on another worker: then, too, the threads have ended. */
 POSEIDON_API int poseidon_leave(poseidon_run*, const char* reason, double timeout_s);
 
+/* Ends this worker's part while the others may train on, in a run with on-loss=go-on. What it has trained counts: it serves the others until one
+ * of them begins a clock that it has not trained, or until all have left after the same one. Returns as poseidon_leave. */
+POSEIDON_API int poseidon_leave_others(poseidon_run*, double timeout_s);
+
 /* Frees the handle and what it owns, its values too. A worker that has not left gives up first. Null: nothing. */
 POSEIDON_API void poseidon_free(poseidon_run*);
 

@@ -341,6 +341,7 @@ clock_gate::answer session::begin_clock(std::uint64_t clock, seconds limit) {
   const auto answer = program_->clocks.begin(clock, limit);
   if (answer == clock_gate::answer::begun && program_->clocks.is_closed())
     throw session_error(program_->fresh.error());
+  if (answer == clock_gate::answer::begun) see_view();
   return answer;
 }
 

@@ -102,8 +102,9 @@ class session {
   [[nodiscard]] std::size_t collect(std::span<collected> wanted, std::uint64_t version,
                                     seconds limit);
   void report(std::uint64_t clock, double loss, std::uint64_t samples);
-  /// False: the time is over. `reason`: why it gives up; empty: training is done.
-  [[nodiscard]] bool leave(const std::optional<std::string>& reason, seconds limit);
+  /// False: the time is over. `reason`: why it gives up; empty: training is done, here and, unless `others_go_on`, on all workers.
+  [[nodiscard]] bool leave(const std::optional<std::string>& reason, bool others_go_on,
+                           seconds limit);
 
   [[nodiscard]] std::uint32_t worker() const { return worker_.load(); }
   [[nodiscard]] std::uint32_t workers() const { return workers_.load(); }
@@ -144,7 +145,7 @@ class session {
   [[nodiscard]] bool all_are_here(std::uint64_t version, seconds limit);
   [[nodiscard]] std::optional<std::string> why_not_done();
   [[nodiscard]] std::optional<std::uint64_t> begin_to_leave(
-      const std::optional<std::string>& reason);
+      const std::optional<std::string>& reason, bool others_go_on);
   [[nodiscard]] bool await_end(std::uint64_t trained, seconds limit);
   void give_up(const std::string& why);
   void end();
@@ -173,7 +174,8 @@ class session {
   // Each is held by a thread while it waits, for the end of the run or for the optimizer's state, and before ends_.
   std::timed_mutex leaves_, reads_;
   bool gave_up_ = false;
-  std::string result_;  // once it is over: empty, or why the run failed
+  std::atomic<bool> others_go_on_ = false;  // it has left, and they may train on
+  std::string result_;                      // once it is over: empty, or why the run failed
 };
 
 }  // namespace poseidon::library

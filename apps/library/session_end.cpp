@@ -58,7 +58,8 @@ void session::end() {
 }
 
 /// Returns  how many clocks it has trained; empty: there is nothing to end, because it was never begun or is over.
-std::optional<std::uint64_t> session::begin_to_leave(const std::optional<std::string>& reason) {
+std::optional<std::uint64_t> session::begin_to_leave(const std::optional<std::string>& reason,
+                                                     bool others_go_on) {
   const std::lock_guard lock(ends_);
   if (host_ == nullptr) {
     phase_ = phase::over;
@@ -71,12 +72,17 @@ std::optional<std::uint64_t> session::begin_to_leave(const std::optional<std::st
     if (reason) give_up(*reason);
     return trained;
   }
+  if (others_go_on && before == phase::training && !program_->outlives_losses)
+    throw session_error(
+        "this worker is to leave while the others go on, and in this run (on-loss=end) they "
+        "cannot go on without it");
   const auto why = reason ? reason : why_not_done();
+  others_go_on_ = others_go_on;
   phase_ = phase::leaving;
   if (why)
     give_up(*why);
   else
-    program_->caller.tell(program_done{trained});
+    program_->caller.tell(program_done{trained, others_go_on});
   return trained;
 }
 
@@ -85,7 +91,8 @@ bool session::await_end(std::uint64_t trained, seconds limit) {
   const auto since = steady::now();
   while (true) {
     // Another worker may leave after another number of clocks, now or later.
-    if (const auto left = program_->fresh.first_to_leave(); left && left->version != trained) {
+    const auto left = program_->fresh.first_to_leave();
+    if (left && (others_go_on_ ? left->version < trained : left->version != trained)) {
       const std::lock_guard lock(ends_);
       give_up(
           "it trained " + plural(trained, "clock") + ", " + left->worker + " " +
@@ -103,10 +110,10 @@ bool session::await_end(std::uint64_t trained, seconds limit) {
   }
 }
 
-bool session::leave(const std::optional<std::string>& reason, seconds limit) {
+bool session::leave(const std::optional<std::string>& reason, bool others_go_on, seconds limit) {
   require_own_process();
   const auto since = steady::now();
-  const auto trained = begin_to_leave(reason);
+  const auto trained = begin_to_leave(reason, others_go_on);
   const std::unique_lock waits(leaves_, left_of(limit, since));
   if (!waits) return false;
   if (trained && host_ != nullptr) {

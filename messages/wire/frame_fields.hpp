@@ -139,8 +139,8 @@ void fields(a<frames::member_ready> auto& f, auto&& v) {
 void fields(a<frames::join_ready> auto& f, auto&& v) { v("replicas", f.replicas, replicas); }
 void fields(a<frames::leave_wanted> auto& f, auto&& v) { v("reason", f.why); }
 void fields(a<frames::suspect> auto& f, auto&& v) { v("seat", f.seat), v("reason", f.why); }
-void fields(a<frames::worker_done> auto& f, auto&& v) { v("version", f.version); }
-void fields(a<frames::worker_left> auto& f, auto&& v) { v("left", f.left), v("version", f.version); }
+void fields(a<frames::worker_done> auto& f, auto&& v) { v("version", f.version), v("othersGoOn", f.others_go_on); }
+void fields(a<frames::worker_left> auto& f, auto&& v) { v("left", f.left), v("version", f.version), v("othersGoOn", f.others_go_on); }
 void fields(a<frames::worker_paused> auto& f, auto&& v) { v("clock", f.clock), v("drained", f.drained); }
 void fields(a<frames::drain> auto& f, auto&& v) { v("clock", f.clock), v("forNewcomers", f.for_newcomers); }
 void fields(a<frames::factor_offer> auto& f, auto&& v) { v("rows", f.rows, rows); }

@@ -195,13 +195,15 @@ struct MemberReady {
 # Each node to the first: its last clock is trained; it keeps serving the others until a goodbye comes.
 struct WorkerDone {
   version @0 :UInt64;         # of its parameters
+  othersGoOn @1 :Bool;        # where programs compute: it leaves, and whoever trains a further clock does so without it
 }
 
 # The first node to each other one where View.parameters is not empty, itself included: that worker trains no further clock. One
-# that does would wait for it for ever.
+# that does would wait for it for ever, or, with othersGoOn, goes on without it.
 struct WorkerLeft {
   left @0 :UInt32;            # its seat
   version @1 :UInt64;         # of its parameters
+  othersGoOn @2 :Bool;
 }
 
 # Bytes that mean nothing, to time links with. The first node to each other one, before the view; while training, where

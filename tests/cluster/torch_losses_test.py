@@ -102,9 +102,9 @@ class Losses(unittest.TestCase):
             for seat in survivors:
                 said = "\n".join(workers[seat].errors)
                 for gone in ends:
-                    self.assertRegex(said, rf"poseidon: .*\bworker {gone}\b.* (is|are) lost: ", workers[seat])
-                self.assertIn(f"lost: {go_on}, from step {views[-1][0]} on", said)
-                self.assertLessEqual(said.count(" lost: "), len(ends), workers[seat])  # where routes change nobody is lost
+                    self.assertRegex(said, rf"poseidon: .*\bworker {gone}\b.* (is|are) gone: ", workers[seat])
+                self.assertIn(f"gone: {go_on}, from step {views[-1][0]} on", said)
+                self.assertLessEqual(said.count(" gone: "), len(ends), workers[seat])  # where routes change nobody is lost
 
     def test_the_last_worker(self):
         for place in PLACES:

@@ -85,6 +85,7 @@ class Functions:
         self.report = declare(quick, "report", number, run, u64, ctypes.c_double, u64)
         self.next_line = declare(quick, "next_line", text, run)
         self.leave = declare(blocking, "leave", number, run, text, ctypes.c_double)
+        self.leave_others = declare(blocking, "leave_others", number, run, ctypes.c_double)
         self.free = declare(blocking, "free", None, run)
 
 

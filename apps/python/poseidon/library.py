@@ -252,17 +252,19 @@ class Run:
         if self._run is not None:
             self._library.leave(self._run, reason.replace("\n", " ").encode(), 0.0)
 
-    def leave(self, reason: Optional[str] = None, limit_s: float = float("inf")) -> None:
-        """Ends this worker's part: without a reason after the same clock on all workers, for which it waits."""
+    def leave(self, reason: Optional[str] = None, limit_s: float = float("inf"), others_go_on: bool = False) -> None:
+        """Ends this worker's part: without a reason after the same clock on all workers, for which it waits, or with `others_go_on` when one of them
+        has begun a further clock."""
         if self._run is None:
             return
         if os.getpid() != self._process:  # the child of a fork: the run is its parent's
             self._run = self._memory._run = None
             return
         text = None if reason is None else reason.replace("\n", " ").encode()
+        leave = self._library.leave_others if others_go_on and reason is None else lambda run, limit: self._library.leave(run, text, limit)
         end, ended = time.monotonic() + limit_s, False
         try:
-            while self._checked(self._library.leave(self._run, text, _SLICE_S)) == NOT_YET:
+            while self._checked(leave(self._run, _SLICE_S)) == NOT_YET:
                 if time.monotonic() > end:
                     raise PoseidonError(f"the run has not ended within {limit_s:.0f} s")
             ended = True

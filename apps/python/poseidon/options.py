@@ -34,12 +34,13 @@ def has_others(options: Dict[str, str]) -> bool:
 _HYPHENATED = re.compile(r"(?<![\w/.-])(" + "|".join(sorted((name for name in OPTIONS if "-" in name), key=len, reverse=True)) + ")=")
 
 
-# Not an option of scripts, which say what newcomers need instead.
-_BY_STATE = {"newcomers=accept": "state=[...]", "newcomers=refuse": "no state=[...]"}
+# What scripts say in another way.
+_IN_SCRIPTS = {"newcomers=accept": "state=[...]", "newcomers=refuse": "no state=[...]",
+               "poseidon_leave_others": "poseidon.leave(others_go_on=True)"}
 
 
 def in_script_words(text: str) -> str:
     """The library names options as a program in C gives them, "token-file=FILE"; a script writes token_file=FILE."""
-    for option, words in _BY_STATE.items():
+    for option, words in _IN_SCRIPTS.items():
         text = text.replace(option, words)
     return _HYPHENATED.sub(lambda found: found[1].replace("-", "_") + "=", text)

@@ -35,6 +35,7 @@ struct program_of_two {
   test::probe<backward_done> pushes[2] = {sim.listen<backward_done>(), sim.listen<backward_done>()};
   test::probe<send_frame> leader = sim.listen<send_frame>();
   test::probe<training_done> node = sim.listen<training_done>();
+  test::probe<goes_on_without> goes_on = sim.listen<goes_on_without>();
   test::probe<clocks_held> held = sim.listen<clocks_held>();
   test::probe<training_paused> paused = sim.listen<training_paused>();
   test::probe<factors_offered> offered = sim.listen<factors_offered>();
@@ -53,6 +54,7 @@ struct program_of_two {
     c.pushes = {pushes[0].in, pushes[1].in};
     if (self != worker_id{0}) c.to_leader = leader.in;
     c.node = node.in;
+    c.node_goes_on = goes_on.in;
     c.node_held = held.in;
     c.node_paused = paused.in;
     c.node_offered = offered.in;
@@ -133,6 +135,55 @@ TEST_CASE("caller: another worker says where to, its program's end goes to the n
   t.sim.tell(t.it, shut_down{});
   t.sim.settle();
   t.from->caller.tell(program_done{8});  // nobody is there any more
+}
+
+TEST_CASE(
+    "caller: it goes on without a worker that leaves when its program trains a further clock") {
+  for (const bool hears_first : {false, true}) {
+    CAPTURE(hears_first);
+    program_of_two t(worker_id{0});
+    const auto lends = [&](std::uint64_t clock) {
+      t.from->caller.tell(gradients_lent{{{parameter_id{0}, clock_id{clock}}}});
+      t.sim.settle();
+    };
+    const auto hears = [&] {
+      t.sim.tell(t.it, control_arrived{worker_id{0},
+                                       frames::worker_left{seat_id{1}, version_id{5}, true}});
+      t.sim.settle();
+    };
+    lends(4);
+    hears_first ? hears() : lends(5);
+    CHECK(t.goes_on.got->empty());
+    hears_first ? lends(5) : hears();
+    REQUIRE(t.goes_on.got->size() == 1);
+    CHECK(t.goes_on.got->front().left == seat_id{1});
+    lends(6);
+    CHECK(t.goes_on.got->size() == 1);
+    CHECK(!t.from->fresh.first_to_leave());
+  }
+}
+
+TEST_CASE("caller: what a program gives to newcomers shows that it trains that clock") {
+  program_of_two t(worker_id{0});
+  t.sim.tell(t.it,
+             control_arrived{worker_id{0}, frames::worker_left{seat_id{1}, version_id{5}, true}});
+  t.from->caller.tell(state_given{clock_id{5}});
+  t.sim.settle();
+  CHECK(t.goes_on.got->size() == 1);
+}
+
+TEST_CASE("caller: a program that leaves says so although its node pauses for newcomers") {
+  for (const bool leaves : {false, true}) {
+    CAPTURE(leaves);
+    program_of_two t(worker_id{1});
+    t.sim.tell(t.it, begin_training{clock_id{0}});
+    t.sim.tell(t.it, hold_clocks{1});
+    t.sim.tell(t.it, pause_at{clock_id{5}, 1, true});
+    t.from->caller.tell(program_done{5, leaves});
+    t.sim.settle();
+    REQUIRE(t.node.got->size() == (leaves ? 1 : 0));
+    if (leaves) CHECK(t.node.got->front().others_go_on);
+  }
 }
 
 namespace {

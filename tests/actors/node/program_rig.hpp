@@ -46,7 +46,7 @@ class sim_program {
   bool step(std::mt19937& random) {
     if (!has_begun_) return enter();
     if (done_ || !around->fresh.is_whole(clock_)) return false;
-    if (clock_ == clocks_) return leave();
+    if (clock_ == clocks_ || (leaves_ && !begun_)) return leave();
     if (!begun_) return begin();
     if (missing_.empty()) return take_means();
     const auto place = missing_.begin() + static_cast<std::ptrdiff_t>(random() % missing_.size());
@@ -54,6 +54,9 @@ class sim_program {
     missing_.erase(place);
     return true;
   }
+  /// It leaves before its next clock, and the others may go on.
+  void leave_soon() { leaves_ = true; }
+  [[nodiscard]] bool has_left() const { return leaves_; }
   /// For who reads why a test has failed.
   [[nodiscard]] std::string state() const {
     std::string out = "at clock " + std::to_string(clock_) + (begun_ ? ", begun" : "") +
@@ -163,7 +166,7 @@ class sim_program {
   }
   bool leave() {
     done_ = true;
-    around->caller.tell(program_done{clocks_});
+    around->caller.tell(program_done{clock_, leaves_});
     return true;
   }
 
@@ -172,6 +175,7 @@ class sim_program {
   bool has_begun_ = false;
   std::uint64_t first_clock_ = 0;
   bool offers_, offered_ = false, begun_ = false, by_factors_ = false, done_ = false;
+  bool leaves_ = false;
   std::uint64_t clock_ = 0;
   std::vector<std::vector<float>> first_, lent_;
   std::vector<std::size_t> missing_;  // parameters that have not been lent in this clock

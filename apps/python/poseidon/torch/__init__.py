@@ -106,11 +106,12 @@ def progress(say: Optional[Callable[[str], None]] = print) -> None:
     _joined().say = say
 
 
-def leave(reason: Optional[str] = None) -> None:
-    """Ends this worker's part, when all workers have trained as many steps; with a `reason` it gives up at once, and the other
-    workers' users read why. The model then has the newest values, and trains on as it did before join()."""
+def leave(reason: Optional[str] = None, *, others_go_on: bool = False) -> None:
+    """Ends this worker's part, when all workers have trained as many steps. With `others_go_on` this one leaves, and the others may train on: it waits
+    until one of them does, so that its last step counts. With a `reason` it gives up at once, and the other workers' users read why. The model
+    then has the newest values, and trains on as it did before join()."""
     if Client.current is not None:
-        Client.current.leave(reason)
+        Client.current.leave(reason, others_go_on)
 
 
 def _leave_at_exit() -> None:

@@ -317,7 +317,7 @@ class Client(Joined):
             return
         gone = [f"worker {seat}" for seat in before.seats if seat not in now.seats]
         come = [f"worker {seat}" for seat in now.seats if seat not in before.seats]
-        said = [", ".join(who) + (one if len(who) == 1 else many) for who, one, many in ((gone, " is lost", " are lost"), (come, " joined", " joined")) if who]
+        said = [", ".join(who) + (one if len(who) == 1 else many) for who, one, many in ((gone, " is gone", " are gone"), (come, " joined", " joined")) if who]
         workers = "this worker goes on alone" if len(now.seats) == 1 else f"{len(now.seats)} workers go on"
         print(f"poseidon: {', '.join(said)}: {workers}, from step {now.first_clock} on", file=sys.stderr, flush=True)
 

@@ -275,8 +275,8 @@ class Joined:
         if self.failure is not None:
             raise PoseidonError(f"the run is over: {self.failure}")
 
-    def leave(self, reason: Optional[str] = None) -> None:
-        """Ends this worker's part, when all have trained as many steps; with a reason at once."""
+    def leave(self, reason: Optional[str] = None, others_go_on: bool = False) -> None:
+        """Ends this worker's part, when all have trained as many steps, or, with `others_go_on`, when one of them trains on; with a reason at once."""
         if Joined.current is not self:
             return
         reason = reason or self.failure
@@ -290,7 +290,7 @@ class Joined:
             Joined.current = None
             with contextlib.ExitStack() as last_first:  # each of them, whatever another one raises
                 last_first.callback(lambda: self._show(self.run.last_lines))
-                last_first.callback(self.run.leave, reason)
+                last_first.callback(self.run.leave, reason, others_go_on=others_go_on)
                 last_first.callback(self._undo)
                 if self.gpus is not None:
                     last_first.callback(self.gpus.end)
