@@ -222,8 +222,8 @@ class node : public actor<node> {
   // Newcomers, before this node knew of the view with them.
   std::map<seat_id, link_lost> lost_early_;
   bool agrees_ = false;  // a look_at_agreement is under way
-  std::set<seat_id>
-      gone_;  // have failed or left by themselves; what their links still say counts for nothing
+  // Have failed, or left, by themselves: what their links still say counts for nothing.
+  std::set<seat_id> gone_;
   std::optional<std::pair<std::uint64_t, std::string>> last_failure_;  // the clock, and the line
   rates rates_{core_};
   route_file route_file_{core_};

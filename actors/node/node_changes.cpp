@@ -94,6 +94,12 @@ void node::act_on(const view_action::end_run& a) {
   const auto& next = a.next;
   switch (a.of) {
     case cause::left_out:
+      if (core_.setup.around && !core_.begun)
+        return left_out(
+            "one of the others was lost before this worker had all that it needs, and they go on "
+            "without "
+            "it: " +
+            next.why + ". Join again");
       return left_out("the other nodes go on without this one from " + iteration(next.first_clock) +
                       " on: they have not heard it (" + next.why + "). It writes nothing");
     case cause::newcomers_alone:

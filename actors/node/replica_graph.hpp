@@ -44,8 +44,8 @@ struct graph_context {
   std::shared_ptr<progress> display;
   port<stop_decided> node_stop;
   port<training_done> node_done;
-  port<goes_on_without> node_goes_on;
   port<training_failed> node_failed;
+  port<goes_on_without> node_goes_on = {};
   port<clocks_held> node_held = {};
   port<training_paused> node_paused = {};
   port<clocks_given_up> node_gave_up = {};

@@ -267,7 +267,9 @@ int64_t poseidon_steps(poseidon_run* p, uint32_t parameter) {
 }
 
 int poseidon_begin(poseidon_run* p, double timeout_s) {
-  return called(p, [&](session& s) { return s.begin(limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
+  const int answer =
+      called(p, [&](session& s) { return s.begin(limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
+  return answer < 0 && p != nullptr && p->run.is_left_out() ? POSEIDON_LEFT_OUT : answer;
 }
 
 uint32_t poseidon_worker(const poseidon_run* p) {

@@ -103,6 +103,9 @@ enum {
   POSEIDON_NO_GRADIENT = 2 /* the version is here, and no worker had a gradient: nothing is to be read; with poseidon_optimize its
                               values are those of the version before */
 };
+/* What poseidon_begin answers where this worker was about to join workers that train, one of these was lost before it had all that it needs, and
+ * the others go on without it. It may join again, with a new handle. */
+enum { POSEIDON_LEFT_OUT = -2 };
 /* What poseidon_begin_clock answers, besides. */
 enum { POSEIDON_GIVE_STATE = 3 };
 
@@ -183,7 +186,7 @@ POSEIDON_API int64_t poseidon_steps(poseidon_run*, uint32_t parameter);
 
 /* Joins the cluster: returns 0 when all workers have joined, their lists are the same, and version 0 and all that is shared is here;
  * POSEIDON_NOT_YET when `timeout_s` is over: call it again to go on waiting. What it waits for is among the lines of poseidon_next_line.
- * Where another thread calls poseidon_leave it fails, and says so. */
+ * Where another thread calls poseidon_leave it fails, and says so. POSEIDON_LEFT_OUT: join again. */
 POSEIDON_API int poseidon_begin(poseidon_run*, double timeout_s);
 
 /* After poseidon_begin: this worker's number, and how many there are. 0 before. */

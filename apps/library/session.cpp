@@ -97,7 +97,8 @@ node_setup session::setup() const {
   s.records.graph_file = options_.graph;
   s.records.shows = options_.web.has_value();
   s.display = lines_;
-  s.ended = [around = program_](const node_result& r) {
+  s.ended = [around = program_, left_out = left_out_](const node_result& r) {
+    *left_out = !r.others.empty();
     around->fresh.fail(r.error.empty() ? "the run is over" : r.error);
     around->clocks.close();
     around->shared_in_flight.close();

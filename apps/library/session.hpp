@@ -106,6 +106,8 @@ class session {
   [[nodiscard]] bool leave(const std::optional<std::string>& reason, bool others_go_on,
                            seconds limit);
 
+  /// The others have gone on without this worker.
+  [[nodiscard]] bool is_left_out() const { return *left_out_; }
   [[nodiscard]] std::uint32_t worker() const { return worker_.load(); }
   [[nodiscard]] std::uint32_t workers() const { return workers_.load(); }
   /// Of those that it has trained in, the oldest first; empty: there are not so many.
@@ -174,6 +176,7 @@ class session {
   // Each is held by a thread while it waits, for the end of the run or for the optimizer's state, and before ends_.
   std::timed_mutex leaves_, reads_;
   bool gave_up_ = false;
+  const std::shared_ptr<std::atomic<bool>> left_out_ = std::make_shared<std::atomic<bool>>(false);
   std::atomic<bool> others_go_on_ = false;  // it has left, and they may train on
   std::string result_;                      // once it is over: empty, or why the run failed
 };

@@ -17,6 +17,10 @@ def end_at(place):
         print("ends", flush=True)
         if how == "raise":
             raise ValueError("no more pictures")
+        if how == "leave for good":
+            poseidon.leave(others_go_on=True)
+            print("left", flush=True)
+            sys.exit(0)
         if how == "leave":
             poseidon.leave()
             sys.exit(0)

@@ -32,7 +32,7 @@ for step in range(STEPS):
     optimizer.step()
     print("step", step, flush=True)
 joined.synchronize()
-views = list(joined._views)
+views = list(joined.members.views)
 print("now", poseidon.rank(), poseidon.size(), flush=True)
 print("views", [tuple(v) for v in views], flush=True)
 values = values_of(net, optimizer)

@@ -71,10 +71,15 @@ print(len(new), "libraries of the wheel and no other come into a process; then i
 """
 
 
+# The launcher gives workers that share a machine one thread each (OMP_NUM_THREADS), and OpenBLAS looks at that, too. With another number of threads it
+# computes other bits on some processors, so the process that trains alone gets one as well.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
 def run(*words, cwd, fails_with=None):
     """Without any variable that helps our package to its library. `fails_with`: what it has to say before it ends with an error."""
     kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
-    done = subprocess.run([str(w) for w in words], cwd=cwd, env={**kept, "PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, text=True,
+    done = subprocess.run([str(w) for w in words], cwd=cwd, env={**kept, **ONE_THREAD, "PYTHONDONTWRITEBYTECODE": "1"}, capture_output=True, text=True,
                           stdin=subprocess.DEVNULL)
     if bool(done.returncode) != bool(fails_with) or (fails_with and fails_with not in done.stderr):
         sys.exit(f"{' '.join(map(str, words))} ended with {done.returncode}:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")

@@ -10,12 +10,17 @@ from .functions import Hyperparameters, Load, Memory, Parameter, Shared, library
 from .options import PoseidonError, has_others, in_script_words, options_from
 
 HERE, NOT_YET, NO_GRADIENT, GIVE_STATE = 0, 1, 2, 3
+LEFT_OUT = -2
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
 MEAN, GIVEN = 0, 1
 FORMATS = ("float32", "float16", "bfloat16")
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
+
+
+class LeftOut(PoseidonError):
+    """Workers that train go on without this one, which was about to join them. It may join again."""
 
 
 class View(NamedTuple):
@@ -59,9 +64,12 @@ class Run:
     def __exit__(self, kind, error, trace) -> None:
         self.leave(reason_of(error))
 
+    def _error(self) -> str:
+        return in_script_words(self._library.error(self._run).decode())
+
     def _checked(self, answer: int) -> int:
         if answer < 0:
-            raise PoseidonError(in_script_words(self._library.error(self._run).decode()))
+            raise PoseidonError(self._error())
         return answer
 
     def declare(self, parameters: Sequence[Tuple[str, Sequence[int], Optional[int]]], kinds: Optional[Sequence[int]] = None) -> None:
@@ -89,6 +97,8 @@ class Run:
             if self._says:
                 for line in self.lines():
                     print(f"poseidon: {line}", file=sys.stderr, flush=True)
+            if answer == LEFT_OUT:
+                raise LeftOut(self._error())
             if self._checked(answer) != NOT_YET:
                 return
 
@@ -151,7 +161,7 @@ class Run:
     def push(self, parameter: int, clock: int, address: int, size: int) -> None:
         """Lends a gradient: its memory stays as it is until wait() of version clock + 1 has returned."""
         if self._library.push(self._run, parameter, clock, address, size) < 0:
-            raise PoseidonError(in_script_words(self._library.error(self._run).decode()))
+            raise PoseidonError(self._error())
 
     def push_nothing(self, parameter: int, clock: int) -> None:
         self._checked(self._library.push_nothing(self._run, parameter, clock))

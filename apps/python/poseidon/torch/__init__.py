@@ -30,10 +30,11 @@ from .client import Client
 from .distributed import DistributedDataParallel
 from .exchangeable import require_all_of_model
 from .local import LocalClient
+from .members import Change
 from .sampler import Sampler
 from .shards import ShardsClient
 
-__all__ = ["DistributedDataParallel", "PoseidonError", "Progress", "Sampler", "join", "leave", "no_sync", "progress", "rank", "report", "size",
+__all__ = ["Change", "DistributedDataParallel", "PoseidonError", "Progress", "Sampler", "join", "leave", "no_sync", "on_change", "progress", "rank", "report", "size",
            "synchronize"]
 
 MODES = ("auto", "shards", "local", "ddp")
@@ -60,7 +61,7 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
     said = {"broadcast_buffers": broadcast_buffers, "quiet": quiet}
     if mode in ("auto", "ddp"):
         require_all_of_model(model, optimizer)
-        return Client.of(model, optimizer, state, options_from(options), **said).begin()
+        return Client.begun(model, optimizer, state, options_from(options), **said)
     if state is not None:
         raise PoseidonError(f'state=[...] is for workers that join later, which mode "{mode}" cannot let in: mode="ddp" does')
     if optimizer is None:
@@ -84,6 +85,15 @@ def rank() -> int:
 def size() -> int:
     """How many workers there are."""
     return _joined().size
+
+
+def on_change(callback: Callable[[Change], object]) -> None:
+    """Calls `callback` with a Change when workers have joined or gone: before the optimizer's step for the first mean that is over those that are there
+    now, so that it may set the learning rate. An error in it is this worker's end."""
+    client = _joined()
+    if not client.outlives_losses:
+        raise PoseidonError("on_change: the members of this run do not change (on_loss=\"end\")")
+    client.members.tell(callback)
 
 
 def synchronize() -> None:

@@ -8,7 +8,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, List, Optional, Sequence
 import torch
 from torch import nn, optim
 
-from ..library import PoseidonError, View
+from ..library import LeftOut, PoseidonError, View
 from .bundles import Bundle
 from .carried import Carried
 from .carried_samplers import Samplers
@@ -42,6 +42,15 @@ class Client(Joined):
             newcomers = Newcomers(Carried(model, optimizer, state, broadcast_buffers, ignored))
         return cls(model, options, broadcast_buffers=broadcast_buffers, ignored=ignored, newcomers=newcomers, **said)
 
+    @classmethod
+    def begun(cls, *arguments, **named) -> "Client":
+        """Of of()'s arguments: has joined the run. Where those that it was about to join lose a worker at that moment, and go on, it joins them then."""
+        while True:
+            try:
+                return cls.of(*arguments, **named).begin()
+            except LeftOut as error:
+                print(f"poseidon: {error}", file=sys.stderr, flush=True)
+
     def _shared(self) -> List[Tuple[str, torch.Tensor]]:
         compared = [] if self.newcomers is None else [self.newcomers.entry()]
         return [("worker 0 names the run", self._name), *compared]
@@ -63,7 +72,7 @@ class Client(Joined):
         """All that have begun here; a later one may say otherwise of a clock than an earlier one."""
         if not self._outlives_losses:
             raise AttributeError("mode ddp alone has members that change, and steps that some workers have no samples for")
-        return self._all_views
+        return self.members.all_views
 
     def weigh(self, of: Callable[[int], float], scale: Callable[[int], float]) -> None:
         self.weights.ask(of, scale)
@@ -123,7 +132,7 @@ class Client(Joined):
         if self.run.begin_clock(self.clock, self._give_state):
             if self.newcomers is not None:
                 self.newcomers.given()
-            self._follow_views()
+            self.members.follow(self.clock)
         self._begun = self.clock
         if by_factors:
             self.factors.begin_clock()
@@ -217,7 +226,7 @@ class Client(Joined):
             since = time.perf_counter()
             self._wait_for_pushes()
             self._means.collect(self.clock + 1, self.lent, self._take)
-            self._follow_views()
+            self.members.follow(self.clock)
             self.weights.correct(self.clock, self.parameters)
             line = self._waits.end(since, time.perf_counter())
             if line is not None and self.rank == 0 and not self.quiet:
@@ -306,20 +315,6 @@ class Client(Joined):
         self.pushed, self.fired = {}, {}
         self.clock += 1
         self._show(self.run.lines())
-
-    def _follow_views(self) -> None:
-        for before, now in self._see_views():
-            self._all_views.append(now)
-            self._members_changed(before, now)
-
-    def _members_changed(self, before: View, now: View) -> None:
-        if self.quiet:
-            return
-        gone = [f"worker {seat}" for seat in before.seats if seat not in now.seats]
-        come = [f"worker {seat}" for seat in now.seats if seat not in before.seats]
-        said = [", ".join(who) + (one if len(who) == 1 else many) for who, one, many in ((gone, " is gone", " are gone"), (come, " joined", " joined")) if who]
-        workers = "this worker goes on alone" if len(now.seats) == 1 else f"{len(now.seats)} workers go on"
-        print(f"poseidon: {', '.join(said)}: {workers}, from step {now.first_clock} on", file=sys.stderr, flush=True)
 
     def _show(self, lines: Iterable[str]) -> None:
         if self.say is not None:

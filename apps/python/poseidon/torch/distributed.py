@@ -119,8 +119,8 @@ class DistributedDataParallel(nn.Module):
         if state is not None and optimizer is not None:
             raise PoseidonError("state=[...] is for workers that join later, which the mode of optimizer=... cannot let in: leave optimizer out, and name it "
                                 "in state")
-        client = Client.of(module, None, state, world, **said) if optimizer is None else LocalClient(module, optimizer, world, **said)
-        self.__dict__["client"] = client.begin()  # not a part of the module's state
+        client = Client.begun(module, None, state, world, **said) if optimizer is None else LocalClient(module, optimizer, world, **said).begin()
+        self.__dict__["client"] = client  # not a part of the module's state
         self.__dict__["_syncs"] = True
 
     def forward(self, *inputs, **keywords):

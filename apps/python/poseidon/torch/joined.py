@@ -7,7 +7,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional
 import torch
 from torch import nn
 
-from ..library import GIVEN, MEAN, PoseidonError, Run, View, reason_of
+from ..library import GIVEN, MEAN, PoseidonError, Run, reason_of
 from ..options import has_others
 from .bundles import Declared
 from .exchangeable import is_empty, require_exchangeable, require_statistics
@@ -15,6 +15,7 @@ from .factors import Factors
 from .gpu import Gpus
 from .hooks import leaf_hook
 from .means import Means
+from .members import Members
 from .newcomers import Newcomers
 from .passes import Passes
 from .state import Buffers, FirstState
@@ -62,6 +63,7 @@ class Joined:
         if self._has_others:
             require_statistics(model)
         self.run = Run(told, quiet, traits_of(self.parameters))
+        self.members = Members(self.run, quiet)
         self.outlives_losses = told.get("on-loss") == "go-on"
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
@@ -80,8 +82,6 @@ class Joined:
         self._passes: Optional[Passes] = None
         self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad and name not in ignored]
         self._taken = 0  # version of buffers
-        self._views: List[View] = []  # those that count
-        self._all_views: List[View] = []
 
     def _apart(self) -> List[int]:
         """By parameter: only those with the same number travel together."""
@@ -127,8 +127,7 @@ class Joined:
             with contextlib.suppress(PoseidonError):
                 self.run.leave(reason_of(error), 5)
             raise
-        self.seat = self._first_seat()
-        self._all_views = list(self._views)
+        self.members.begin(self.clock)
         self._alone = self.size == 1 and self._means_in_grad and not self._has_others
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
@@ -164,34 +163,17 @@ class Joined:
     @property
     def rank(self) -> int:
         """This worker's number now; it falls when an older one has gone."""
-        return self._views[-1].seats.index(self.seat)
+        return self.members.rank
+
+    @property
+    def seat(self) -> int:
+        """The number that it keeps for as long as it takes part."""
+        return self.members.seat
 
     @property
     def size(self) -> int:
         """How many workers there are now."""
-        return len(self._views[-1].seats)
-
-    def _first_seat(self) -> int:
-        """This worker's seat, by its number in the newest view: an older worker may be lost between the two questions, which are asked again then."""
-        worker = None
-        while worker != self.run.worker:
-            worker = self.run.worker
-            self._see_views()
-        return self._views[-1].seats[worker]
-
-    def _see_views(self) -> List[Tuple[View, View]]:
-        """Returns the changes since it was called last: the view before, and the one after it."""
-        before, changes = self._views[-1:], []
-        while self._views and self.run.view(len(self._views) - 1) != self._views[-1]:
-            self._views.pop()  # another one has taken its place
-        while True:
-            view = self.run.view(len(self._views))
-            if view is None or view.first_clock > self.clock + 1:  # the next step may be its first one
-                return changes
-            if before and before[0].seats != view.seats:  # else its routes have changed
-                changes.append((before[0], view))
-            self._views.append(view)
-            before = [view]
+        return self.members.size
 
     def _shared(self) -> List[Tuple[str, torch.Tensor]]:
         """What else is to be worker 0's, by name."""

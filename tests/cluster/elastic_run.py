@@ -1,0 +1,96 @@
+# tests/cluster/elastic_run.py - scripts of PyTorch whose workers come and go: how they are started, and that all have the same bits in the end.
+"""Real processes. All train until a view of the wanted workers stands, and six steps more. Who is to end before that does so by itself, at a step and in a
+place of it."""
+import unittest
+
+import cluster
+import programs
+from elastic_world import EXACT, WORLD
+
+SCRIPT = WORLD + """
+options, wanted, state_is, ends = (ast.literal_eval(word) for word in sys.argv[1:5])
+MORE = 6
+
+def scheduled(optimizer):
+    return torch.optim.lr_scheduler.StepLR(optimizer, 3, .9)
+
+def last_step(views):
+    return next((v.first_clock + MORE for v in views if v.seats == wanted), None)
+
+net, optimizer = made()
+scheduler, progress = scheduled(optimizer), poseidon.Progress(step=0)
+state = {"all": [scheduler, progress], "less": [progress], "none": None}[state_is]
+try:
+    if options.pop("ddp", False):
+        run = poseidon.DistributedDataParallel(net, state=[optimizer, *state])
+        joined = poseidon.Client.current
+    else:
+        run, joined = net, poseidon.join(net, optimizer, state=state, **options)
+except poseidon.PoseidonError as error:
+    print("refused:", error, flush=True)
+    sys.exit(3)
+seat, first = joined.seat, joined.clock
+
+def changed(change):
+    print("change", tuple(change), "in step", progress.step, flush=True)
+    assert change.size == poseidon.size() and change.rank == poseidon.rank() and change.step == progress.step
+
+if joined.outlives_losses:
+    poseidon.on_change(changed)
+print("seat", seat, "from", progress.step, first, flush=True)
+while True:
+    here = (progress.step - first, seat)
+    optimizer.zero_grad(set_to_none=True)
+    backward(run, progress.step, seat)
+    optimizer.step()
+    scheduler.step()
+    progress.step += 1
+    if progress.step == first + 3:
+        print("trains", flush=True)
+    end_at("after the step")
+    last = last_step(joined.members.views)
+    if last is not None and progress.step >= last:
+        break
+joined.synchronize()
+views = list(joined.members.views)
+print("now", poseidon.rank(), poseidon.size(), flush=True)
+values = values_of(net, optimizer)
+poseidon.leave()
+ends = {}
+print("digest", progress.step, hashlib.sha256(b"".join(v.numpy().tobytes() for v in values.values())).hexdigest(), flush=True)
+if first == 0:
+    alone = values_of(*one_process(views, progress.step, scheduled))
+    different = [name for name in alone if not torch.equal(alone[name], values[name])]
+    print("oracle", f"different: {different}" if different else "equal", flush=True)
+"""
+
+
+class Elastic(unittest.TestCase):
+    def setUp(self):
+        self.c = self.enterContext(programs.Programs())
+        self.address = self.enterContext(cluster.reserved_address())
+
+    def started(self, wanted, *, first=0, state="all", options=None, ends=None, env=()):
+        """One worker: the first of so many, or one that joins."""
+        who = {"POSEIDON_LISTEN": self.address, "POSEIDON_NODES": first} if first else {"POSEIDON_JOIN": self.address}
+        variables = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S, **who, **dict(env)}
+        (worker,) = self.c.workers(SCRIPT, 1, repr(options or {}), repr(wanted), repr(state), repr(ends or {}), env=variables)
+        return worker
+
+    def pair(self, wanted, **more):
+        workers = [self.started(wanted, first=2, **more), self.started(wanted, **more)]
+        for worker in workers:
+            worker.wait_for("^trains")
+        return workers
+
+    def are_equal(self, workers, wanted):
+        seen = set()
+        for worker in workers:
+            self.assertEqual(worker.wait(), 0, worker)
+            seat, step, clock = map(int, worker.wait_for(r"^seat (\d+) from (\d+) (\d+)").groups())
+            self.assertEqual(step, clock, worker)
+            self.assertEqual(worker.wait_for(r"^now (\d+) (\d+)").groups(), (str(wanted.index(seat)), str(len(wanted))), worker)
+            seen.add(worker.wait_for("^digest (.*)")[1])
+            if clock == 0:
+                worker.wait_for("^oracle equal")
+        self.assertEqual(len(seen), 1, "\n".join(map(str, workers)))

@@ -1,0 +1,60 @@
+# tests/cluster/torch_leaves_test.py - workers leave a PyTorch script that trains on, and others come in their place: what they have trained counts.
+import signal
+import unittest
+
+import cluster
+import programs
+from elastic_run import Elastic
+
+LEAVES = "after the step", "leave for good"
+
+
+class Leaves(Elastic):
+    def left(self, worker):
+        self.assertEqual(worker.wait(), 0, worker)
+        self.assertIn("left", worker.lines, worker)
+
+    def three(self, wanted, ends, **more):
+        """By seat."""
+        workers = [self.started(wanted, first=3 if place == 0 else 0, ends=ends, **more) for place in range(3)]
+        return sorted(workers, key=lambda worker: int(worker.wait_for(r"^seat (\d+)")[1]))
+
+    def test_one_of_three(self):
+        for seat in range(3):
+            with self.subTest(seat=seat):
+                wanted = tuple(other for other in range(3) if other != seat)
+                workers = self.three(wanted, {seat: (5, *LEAVES)})
+                self.left(workers.pop(seat))
+                self.are_equal(workers, wanted)
+                for worker in workers:
+                    self.assertIn(f"poseidon: worker {seat} is gone: 2 workers go on, from step 6 on", worker.output, worker)
+                    self.assertRegex(worker.output, rf"(?m)^change \(6, [01], 2, 3, \({seat},\), \(\)\) in step 6$", worker)
+
+    def test_two_at_once_and_one_goes_on_alone(self):
+        workers = self.three((1,), {0: (5, *LEAVES), 2: (5, *LEAVES)})
+        self.left(workers.pop(2))
+        self.left(workers.pop(0))
+        self.are_equal(workers, (1,))
+
+    def test_all_leave_after_the_same_step(self):
+        for worker in self.three((1,), {seat: (5, *LEAVES) for seat in range(3)}):
+            self.left(worker)
+
+    def test_one_leaves_and_comes_back(self):
+        ends = {0: (4, *LEAVES)}
+        wanted = (1, 2)
+        first, second = self.started(wanted, first=2, ends=ends), self.started(wanted, ends=ends)
+        self.left(first)
+        at = second.wait_for(r"this node listens on (\S+)")[1]
+        self.are_equal([second, self.started(wanted, ends=ends, env={"POSEIDON_JOIN": f"{self.address},{at}"})], wanted)
+
+    def test_the_others_cannot_go_on(self):
+        workers = self.three((0, 2), {1: (5, *LEAVES)}, state="none", options={"on_loss": "end"})
+        for worker in workers:
+            self.assertEqual(worker.wait(), 1, worker)
+        self.assertRegex(workers[1].output, r"PoseidonError: .*in this run \(on_loss=end\) they cannot go on without it", workers[1])
+
+
+if __name__ == "__main__":
+    programs.need("torch")
+    cluster.main()
