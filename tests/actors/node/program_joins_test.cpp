@@ -10,14 +10,6 @@ using test::program_rig, test::check_the_end;
 
 namespace {
 
-void train_some_clocks(program_rig& t) {
-  while (std::any_of(t.programs.begin(), t.programs.end(),
-                     [](const auto& p) { return p->means().size() < 2; })) {
-    t.turns(1);
-    if (!t.sim.step_any(t.random)) t.sim.pass(std::chrono::milliseconds{20});
-  }
-}
-
 /// One to three join two or three that train, and perhaps one is killed, or two.
 void join(std::uint32_t seed, bool factors) {
   CAPTURE(seed);
@@ -28,7 +20,7 @@ void join(std::uint32_t seed, bool factors) {
   const std::size_t workers = 2 + t.random() % 2;
   CAPTURE(workers);
   t.cluster_of_programs(workers);
-  train_some_clocks(t);
+  t.train_some_clocks();
   for (auto events = 1 + t.random() % 4; events > 0; --events) {
     t.turns(t.random() % 300);
     if (t.random() % 2 == 0 || events == 1) {
@@ -56,7 +48,7 @@ TEST_CASE("programs: who joins a run that loses nobody has what the others have"
     t.takes_newcomers = true;
     t.clocks = 40;
     t.cluster_of_programs(2);
-    train_some_clocks(t);
+    t.train_some_clocks();
     t.one_joins();
     t.turns(200);
     t.one_joins();

@@ -10,14 +10,6 @@ using test::program_rig, test::check_the_end;
 
 namespace {
 
-void train_some_clocks(program_rig& t) {
-  while (std::any_of(t.programs.begin(), t.programs.end(),
-                     [](const auto& p) { return p->means().size() < 2; })) {
-    t.turns(1);
-    if (!t.sim.step_any(t.random)) t.sim.pass(std::chrono::milliseconds{20});
-  }
-}
-
 struct events {
   bool joins = false, kills = false, factors = false;
 };
@@ -32,7 +24,7 @@ void leave(std::uint32_t seed, events may) {
   const std::size_t workers = 2 + t.random() % 4;
   CAPTURE(workers);
   t.cluster_of_programs(workers);
-  train_some_clocks(t);
+  t.train_some_clocks();
   for (auto left = 1 + t.random() % 4; left > 0; --left) {
     t.turns(t.random() % 300);
     const auto who = t.random() % t.nodes.size();
@@ -64,7 +56,7 @@ TEST_CASE("programs: the first one leaves, then another one, and the last one tr
   program_rig t(1);
   t.clocks = 30;
   t.cluster_of_programs(3);
-  train_some_clocks(t);
+  t.train_some_clocks();
   t.programs[0]->leave_soon();
   while (!t.nodes[0]->result) {
     t.turns(1);

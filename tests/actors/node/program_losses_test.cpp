@@ -3,8 +3,6 @@
 #include "tests/actors/node/program_checks.hpp"
 #include "tests/number_asked.hpp"
 
-#include <algorithm>
-
 using namespace poseidon;
 using test::program_rig, test::check_the_end;
 
@@ -19,11 +17,7 @@ void lose(std::uint32_t seed, bool factors) {
   const std::size_t workers = 2 + t.random() % 4;
   CAPTURE(workers);
   t.cluster_of_programs(workers);
-  while (std::any_of(t.programs.begin(), t.programs.end(),
-                     [](const auto& p) { return p->means().size() < 2; })) {
-    t.turns(1);
-    if (!t.sim.step_any(t.random)) t.sim.pass(std::chrono::milliseconds{20});
-  }
+  t.train_some_clocks();
   for (std::size_t kills = workers > 3 ? 1 + t.random() % 2 : 1; kills > 0; --kills) {
     t.turns(t.random() % 400);
     const auto victim = t.random() % workers;

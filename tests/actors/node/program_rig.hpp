@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 #include <map>
@@ -243,6 +244,14 @@ class program_rig : public node_rig {
   }
   void turns(std::size_t most) {
     for (std::size_t n = 0; n < most && !all_ended(); ++n) (void)turn();
+  }
+  /// Until all have trained two, or more.
+  void train_some_clocks() {
+    while (std::any_of(programs.begin(), programs.end(),
+                       [](const auto& p) { return p->means().size() < 2; })) {
+      turns(1);
+      if (!sim.step_any(random)) sim.pass(std::chrono::milliseconds{20});
+    }
   }
   /// Until all that live have ended, or two minutes have passed.
   void go_on_until_the_end() {
