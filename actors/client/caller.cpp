@@ -323,10 +323,13 @@ void caller::go_on_without_leavers() {
 
 void caller::on(const program_done& m) {
   done_ = m;
+  // All nodes rebuild their graphs: none could end now. Before a clock that no program trains they never do. That this one leaves the others have
+  // to know before, because it gives newcomers nothing.
+  const bool rebuilds = frozen_ || paused_;
+  const bool waits = pauses_at_ && *pauses_at_ <= m.version && !m.others_go_on;
+  if (!rebuilds && !waits)
+    tell(neighbours_->node, training_done{version_id{m.version}, samples_, {}, m.others_go_on});
   if (pauses_at_) pause_if_drained();
-  // All nodes rebuild their graphs: none could end now. Before a clock that no program trains they never do.
-  if (frozen_ || (pauses_at_ && *pauses_at_ <= m.version && !m.others_go_on)) return;
-  tell(neighbours_->node, training_done{version_id{m.version}, samples_, {}, m.others_go_on});
 }
 
 void caller::on(const shut_down&) {

@@ -139,7 +139,8 @@ void node::on(const sought& m) {
 
 /// What this node has trained since is worth nothing to them: it ends, and may come back as a newcomer.
 void node::left_out(const std::string& why) {
-  if (end_.left_out(why)) close();
+  if (leaves_) end_.released();
+  if (leaves_ || end_.left_out(why)) close();
 }
 
 void node::link_is_silent(seat_id peer) {
