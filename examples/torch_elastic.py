@@ -44,7 +44,7 @@ progress = poseidon.Progress(epoch=0, step=0)
 data = read_set("train")
 
 with poseidon.join(model, optimizer, state=[schedule, progress]):
-    print(f"worker {poseidon.rank()} of {poseidon.size()} begins with step {progress.step}", flush=True)
+    print(f"begins with step {progress.step}, as one of {poseidon.size()} workers", flush=True)
     sampler = poseidon.Sampler(data, seed=1, batch_size=BATCH)
     loader = DataLoader(data, batch_sampler=sampler.batch_sampler)
     for progress.epoch in range(progress.epoch, EPOCHS):  # a worker that joins begins with the others' epoch

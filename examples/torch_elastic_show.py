@@ -11,6 +11,7 @@ import threading
 
 SCRIPT = pathlib.Path(__file__).resolve().parent / "torch_elastic.py"
 lines = threading.Condition()
+started = []
 
 
 class Worker:
@@ -24,6 +25,7 @@ class Worker:
                                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.reader = threading.Thread(target=self.read, daemon=True)
         self.reader.start()
+        started.append(self)
 
     def read(self):
         for line in self.process.stdout:
@@ -53,19 +55,26 @@ class Worker:
         return code
 
 
-first = Worker("first", LISTEN="127.0.0.1:0", NODES="3")
-address = first.wait_for(r"others join with join=(\S+)")[1]
-others = [Worker(name, JOIN=address) for name in ("second", "third")]
-first.wait_for("step 200: .* 3 workers")
+def show():
+    """The largest exit code of those that were not killed."""
+    first = Worker("first", LISTEN="127.0.0.1:0", NODES="3")
+    address = first.wait_for(r"others join with join=(\S+)")[1]
+    others = [Worker(name, JOIN=address) for name in ("second", "third")]
+    first.wait_for("step 200: .* 3 workers")
 
-print("-- the first one is killed", flush=True)
-first.process.kill()
-first.end()
-address = others[0].wait_for(r"this node listens on (\S+)")[1]
-others[0].wait_for("2 workers go on")
+    print("-- the first one is killed", flush=True)
+    first.process.kill()
+    address = others[0].wait_for(r"this node listens on (\S+)")[1]
+    others[0].wait_for("2 workers go on")
 
-others.append(Worker("new", JOIN=address))
-others[-1].wait_for("begins with step")
-codes = [worker.end() for worker in others]
-print("-- all have ended, with exit codes " + ", ".join(map(str, codes)), flush=True)
-sys.exit(max(map(abs, codes)))
+    others.append(Worker("new", JOIN=address))
+    codes = [worker.end() for worker in others]
+    print("-- all have ended, with exit codes " + ", ".join(map(str, codes)), flush=True)
+    return max(map(abs, codes))
+
+
+try:
+    sys.exit(show())
+finally:
+    for worker in started:
+        worker.process.kill()
