@@ -62,8 +62,8 @@ class TorchLaunch(unittest.TestCase):
         path.write_text(text)
         return path
 
-    def local(self, script, *words):
-        run = self.cluster.start(LAUNCH / "local", 2, programs.PYTHON, script, *words)
+    def local(self, script, *words, workers=2):
+        run = self.cluster.start(LAUNCH / "local", workers, programs.PYTHON, script, *words)
         self.assertEqual(run.wait(), 0, run)
         return run
 
@@ -86,16 +86,42 @@ class TorchLaunch(unittest.TestCase):
         run = self.local(self.script((cluster.ROOT / "examples/torch_ddp.py").read_text()))
         self.assertRegex(run.output, r"0 \| loss 0\.\d+ \['module\.0\.bias'")
 
-    def test_the_loop_example(self):
+    def small_set(self):
+        """Fashion-MNIST's files, with few images of noise."""
         numbers = random.Random(1)
         for name, images in ("train", 200), ("t10k", 20):
             for kind, header, size in ("images-idx3", 16, 784 * images), ("labels-idx1", 8, images):
                 values = numbers.choices(range(10), k=size)
                 (self.folder / f"{name}-{kind}-ubyte.gz").write_bytes(gzip.compress(bytes(header) + bytes(values)))
-        run = self.local(self.script((cluster.ROOT / "examples/torch_loop.py").read_text()), self.folder)
-        said = [line[4:] for line in run.lines if line.endswith("of 20 test images are right")]
-        self.assertEqual(len(said), 2, run)
-        self.assertEqual(said[0], said[1])
+        return self.folder
+
+    def said_of_test(self, run, workers):
+        """Which images are right, by all workers alike."""
+        said = [line.rpartition("| ")[2] for line in run.lines if line.endswith("of 20 test images are right")]
+        self.assertEqual(len(said), workers, run)
+        self.assertEqual(len(set(said)), 1, run)
+
+    def test_the_loop_example(self):
+        run = self.local(self.script((cluster.ROOT / "examples/torch_loop.py").read_text()), self.small_set())
+        self.said_of_test(run, 2)
+
+    def test_the_elastic_example_loses_a_worker_and_another_one_joins(self):
+        text = (cluster.ROOT / "examples/torch_elastic.py").read_text()
+        # It trains until the newcomer, whose number is 3, has made some steps.
+        for old, new in ("EPOCHS, BATCH = 3, 32", "EPOCHS, BATCH = 10**6, 32"), ("        schedule.step()\n", """        schedule.step()
+        if any(3 in view.seats and progress.step > view.first_clock + 5 for view in poseidon.Client.current.views):
+            break
+"""):
+            self.assertEqual(text.count(old), 1, old)
+            text = text.replace(old, new)
+        (self.folder / "torch_elastic.py").write_text(text)
+        show = self.folder / "torch_elastic_show.py"
+        show.write_text((cluster.ROOT / "examples/torch_elastic_show.py").read_text())
+        run = self.local(show, self.small_set(), workers=1)
+        self.said_of_test(run, 3)
+        for line in "second [|] poseidon: worker 0 is lost: 2 workers go on", r"third [|] poseidon: worker 3 joined: 3 workers go on", \
+                r"new [|] begins with step [1-9]\d+, as one of 3 workers", "exit codes 0, 0, 0":
+            run.wait_for(line)
 
     def test_the_example_that_resumes_ends_with_the_bits_of_a_run_without_a_stop(self):
         text = (cluster.ROOT / "examples/torch_resume.py").read_text()
