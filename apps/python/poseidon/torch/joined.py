@@ -114,6 +114,9 @@ class Joined:
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
             self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
             self.run.begin()
+            if self.newcomers is not None:
+                self.clock = self._taken = self.run.first_clock
+            self._see_views()  # before the others' state is read: a worker may be lost meanwhile, and then the run names another view in place of this one
             came_later = self._take_state_given()
             if not came_later:
                 self._beginning.take()
@@ -128,7 +131,6 @@ class Joined:
                 self.run.leave(reason_of(error), 5)
             raise
         self.seat = self._first_seat()
-        self._all_views = list(self._views)
         self._alone = self.size == 1 and self._means_in_grad and not self._has_others
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
@@ -155,7 +157,6 @@ class Joined:
         if states is None:
             return False
         self._came(states)
-        self.clock = self._taken = self.run.first_clock
         return True
 
     def _came(self, states: List[dict]) -> None:
@@ -190,6 +191,8 @@ class Joined:
                 return changes
             if before and before[0].seats != view.seats:  # else its routes have changed
                 changes.append((before[0], view))
+            if not before or before[0].seats != view.seats:
+                self._all_views.append(view)
             self._views.append(view)
             before = [view]
 
