@@ -14,6 +14,7 @@ from poseidon.library import PoseidonError  # noqa: F401
 from poseidon.torch.agreed import Progress
 from poseidon.torch.epochs import View
 from poseidon.torch.sampler import Sampler
+from poseidon.torch.weights import Weights
 
 
 class Run:
@@ -23,7 +24,7 @@ class Run:
 
     def __init__(self, name, seat, clock, views, given=None):
         self.id, self.seat, self.clock, self.views, self._given = name, seat, clock, list(views), given
-        self.weight = None
+        self._weights = Weights()
         self.quiet = False
         Run.made.append(self)
 
@@ -37,8 +38,11 @@ class Run:
         given, self._given = self._given, None
         return given
 
-    def weigh(self, weight, scale):
-        self.weight, self.scale = weight, scale
+    def weigh(self, sampler):
+        self._weights.ask(sampler)
+
+    def weight(self, clock):
+        return self._weights.weight(clock)
 
 
 class Drawing:

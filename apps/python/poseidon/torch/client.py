@@ -74,8 +74,8 @@ class Client(Joined):
             raise AttributeError("mode ddp alone has members that change, and steps that some workers have no samples for")
         return self.members.all_views
 
-    def weigh(self, of: Callable[[int], float], scale: Callable[[int], float]) -> None:
-        self.weights.ask(of, scale)
+    def weigh(self, sampler) -> None:
+        self.weights.ask(sampler)
 
     def carry(self, sampler) -> Optional[dict]:
         """Notes a Sampler. What it begins with where this worker has come later; None: anew."""
@@ -129,6 +129,7 @@ class Client(Joined):
         by_factors = self.factors is not None and self.factors.offered
         if not by_factors and self.newcomers is None:
             return
+        self.samplers.require_all_made(self.clock)
         if self.run.begin_clock(self.clock, self._give_state):
             if self.newcomers is not None:
                 self.newcomers.given()
@@ -232,7 +233,6 @@ class Client(Joined):
             if line is not None and self.rank == 0 and not self.quiet:
                 print(f"poseidon: {line}", file=sys.stderr, flush=True)
         if not self.expected:
-            self.samplers.first_step_done()
             self._tell_order(list(self.fired))
         self._end_clock()
         self._take_buffers()

@@ -114,6 +114,9 @@ class Joined:
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
             self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
             self.run.begin()
+            if self.newcomers is not None:
+                self.clock = self._taken = self.run.first_clock
+            self.members.look(self.clock)  # before the others' state is read: a worker may be lost meanwhile, and then the run names another view in place of this one
             came_later = self._take_state_given()
             if not came_later:
                 self._beginning.take()
@@ -154,7 +157,6 @@ class Joined:
         if states is None:
             return False
         self._came(states)
-        self.clock = self._taken = self.run.first_clock
         return True
 
     def _came(self, states: List[dict]) -> None:

@@ -32,6 +32,10 @@ class Members:
         self._told: List[Callable[[Change], object]] = []
         self._coming: List[Change] = []  # with a later step than the one that is under way
 
+    def look(self, clock: int) -> None:
+        """Takes the views that have come, before this worker trains."""
+        self._changes(clock)
+
     def begin(self, clock: int) -> None:
         """This worker's seat, by its number in the newest view: an older worker may be lost between the two questions, which are asked again then."""
         worker = None
@@ -39,7 +43,6 @@ class Members:
             worker = self._run.worker
             self._changes(clock)
         self.seat = self.views[-1].seats[worker]
-        self.all_views = list(self.views)
 
     @property
     def rank(self) -> int:
@@ -56,7 +59,6 @@ class Members:
     def follow(self, clock: int) -> None:
         """Takes the views that have come, and tells of them; `clock`: the one that this worker is in."""
         for before, now in self._changes(clock):
-            self.all_views.append(now)
             self._coming.append(self._change(before, now))
             if not self._quiet:
                 print(f"poseidon: {_text(self._coming[-1])}", file=sys.stderr, flush=True)
@@ -80,5 +82,7 @@ class Members:
                 return changes
             if before and before[0].seats != view.seats:  # else its routes have changed
                 changes.append((before[0], view))
+            if not before or before[0].seats != view.seats:
+                self.all_views.append(view)
             self.views.append(view)
             before = [view]

@@ -37,7 +37,6 @@ class Sampler(TorchSampler):
     def __init__(self, dataset, *, shuffle: bool = True, seed: int = 0, batch_size: Optional[int] = None, batches_per_step: int = 1,
                  drop_last: bool = False, ahead: int = 16, global_batch: Optional[str] = None, run=None):
         """`dataset`: anything that has a length, or the number of its samples. `run`: None: the one that this process has joined."""
-        self._words = Words(self)
         self.length = length_of(dataset)
         self.shuffle, self.drop_last = bool(shuffle), bool(drop_last)
         self.seed = whole_number("seed", seed, None)
@@ -48,7 +47,6 @@ class Sampler(TorchSampler):
             raise PoseidonError(f'Sampler: global_batch is {global_batch!r}, expected "keep" or None')
         self.global_batch = global_batch
         self.ends_step = True  # of the batch that batches() has given last
-        self.batch_sampler = ByBatch(self)
         self._given_run, self._run = run, None
         self._views: List[View] = []  # the newest one from before the epoch's first clock, and all since
         self._seen = 0  # of the run's views
@@ -58,7 +56,7 @@ class Sampler(TorchSampler):
         self._asked: Optional[int] = None  # by set_epoch()
         self._number = 0  # of the epoch
         self._kept_state: Optional[dict] = None  # until the run is known
-        self._loaded = False  # the next loop is the rest of a loaded epoch, even if nothing is left of it
+        self._loaded: Optional[int] = None  # the clock at which an epoch was loaded: a loop that begins then is the rest of it, even if nothing is left
         self._in_batches = False
         self._planned: Optional[Tuple[tuple, Tuple[int, int]]] = None  # for which plan, and what it comes to: a script may ask for len() in each step
         self._drawn: Deque[Tuple[int, bool]] = deque()  # by batch that batches() has not given yet: its clock, and whether it ends a step
@@ -67,6 +65,11 @@ class Sampler(TorchSampler):
             self._joined()
 
     # -- what the user calls
+
+    @property
+    def batch_sampler(self) -> ByBatch:
+        """This sampler for DataLoader(dataset, batch_sampler=...)."""
+        return ByBatch(self)
 
     @property
     def epoch(self) -> int:
@@ -181,6 +184,10 @@ class Sampler(TorchSampler):
         finally:
             self._in_batches = False
 
+    @property
+    def _words(self) -> Words:
+        return Words(self)
+
     # -- the epoch
 
     def _joined(self):
@@ -211,6 +218,11 @@ class Sampler(TorchSampler):
         if self._now is not None:
             self._now.forget(self._run.clock)
 
+    @property
+    def ended(self) -> bool:
+        """Whether no epoch has begun, or the one that has is trained."""
+        return self._run is None or self._end() <= self._run.clock
+
     def _end(self) -> int:
         return self._run.clock if self._now is None else self._now.end
 
@@ -220,19 +232,20 @@ class Sampler(TorchSampler):
         self._follow()
         asked, self._asked = self._asked, None
         over = self._now is not None and run.clock >= self._now.end
-        if self._loaded and self._now is not None and asked is not None and asked < self._number:
+        if self._loaded is not None and self._now is not None and asked is not None and asked < self._number:
             raise self._words.came_later(asked)
         if self._now is None:
             self._make_epoch(self._number if asked is None else asked)
             if asked is None and self._past and len(self._now.samples) == 0:
                 self._words.say_nothing_left()
-        elif asked not in (None, self._number) or (over and not self._loaded):
+        elif asked not in (None, self._number) or (over and self._loaded != run.clock):
             self._words.say_unused()
             self._past = []
             self._make_epoch(self._number + 1 if asked is None else asked)
         elif self._now.grows != self._in_batches:
             raise self._words.other_loop()
-        self._loaded = False
+        self._loaded = None
+        run.weigh(self)
 
     def _samples(self, number: int) -> torch.Tensor:
         """Those of an epoch that no earlier run has trained, in the order of DistributedSampler."""
@@ -254,7 +267,6 @@ class Sampler(TorchSampler):
         if self.global_batch is not None and self._step_size is None:
             self._step_size = self._cut().share * len(self._views[0].seats)
         self._now = Epoch(number, self._cut(), self._run.clock, self._in_batches, self._samples(number), self._views)
-        self._run.weigh(self.weight, self.scale)
 
     def _cut(self) -> Cut:
         if self.batch_size is None:

@@ -114,8 +114,7 @@ class State:
         if self.now is not None:
             self.now.views = views_from(self.now.first, sampler._views)
             sampler._now = self.now.epoch(self.epoch, sampler._samples(self.epoch))
-            sampler._loaded = True
-            run.weigh(sampler.weight, sampler.scale)
+            sampler._loaded = run.clock
 
     def _views_with(self, run) -> List[View]:
         """Those from before the first one that has this worker, as the others know them, and then the run's."""
