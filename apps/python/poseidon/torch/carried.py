@@ -1,8 +1,11 @@
 """What a worker that joins later is given: the state of a step's boundary as one block of bytes, packed alike by all members."""
 
+import contextlib
+import copy
 from collections import OrderedDict
-from typing import Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
+import numpy
 import torch
 from torch import nn
 
@@ -32,6 +35,29 @@ def _require_alike(came: Mapping, here: Mapping, whose: str) -> None:
                                 "all workers need the same script and model")
     if list(theirs) != list(ours):
         raise PoseidonError(f"{whose}: the other workers have the tensors in the order {list(theirs)[:4]}..., and this one {list(ours)[:4]}...")
+
+
+def _copied(state):
+    """With tensors and containers of its own. A deep copy would copy an object, too, whose function a state names."""
+    if isinstance(state, (torch.Tensor, numpy.ndarray)):
+        return copy.deepcopy(state.detach() if isinstance(state, torch.Tensor) else state)
+    if isinstance(state, dict):
+        own = copy.copy(state)
+        own.update((name, _copied(value)) for name, value in state.items())
+        return own
+    if type(state) in (list, tuple):
+        return type(state)(_copied(value) for value in state)
+    return copy.copy(state) if type(state) is set else state
+
+
+@torch.no_grad()
+def _copy(here: torch.Tensor, before: torch.Tensor) -> None:
+    here.copy_(before)
+
+
+def _load_again(thing, state) -> None:
+    with contextlib.suppress(Exception):  # the error that is raised already says more
+        thing.load_state_dict(state)
 
 
 class Carried:
@@ -125,8 +151,9 @@ class Carried:
         write_equal(block[own_bytes:])
         return block, own_bytes
 
-    def unpack(self, block: torch.Tensor) -> List[dict]:
-        """Loads all of it in place, after all has been read and compared; returns the states of the Samplers."""
+    def unpack(self, block: torch.Tensor, require: Optional[Callable[[List[dict]], object]] = None) -> List[dict]:
+        """Loads all of it in place, after all has been read and compared, or nothing; returns the states of the Samplers. `require`: refuses those, before
+        anything is loaded."""
         if block.dtype != torch.uint8 or block.dim() != 1 or block.device.type != "cpu" or not block.is_contiguous():
             raise PoseidonError(f"{_OTHERS} is {block.dtype} {list(block.shape)} on {block.device}, expected one row of bytes on the CPU")
         first = Reader(block, "the oldest worker's own state")
@@ -149,15 +176,24 @@ class Carried:
         given = second.value(samplers)
         if not isinstance(given, list) or not all(isinstance(state, dict) for state in given):
             raise PoseidonError(f"{_OTHERS}: the states of the Samplers are {given!r}, expected a list of dicts")
-        with torch.no_grad():
-            for here, came in pairs:
-                here.copy_(came)
-        for place, thing, state in loads:
-            try:
-                thing.load_state_dict(state)
-            except Exception as error:  # an object of the user's may raise anything
-                raise PoseidonError(f"{place} ({type(thing).__name__}): load_state_dict() refuses the other workers' state: {type(error).__name__}: "
-                                    f"{error}") from error
+        if require is not None:
+            require(given)
+        with contextlib.ExitStack() as back:  # as all was, if one of the objects refuses its state
+            with torch.no_grad():
+                for here, came in pairs:
+                    back.callback(_copy, here, here.detach().to("cpu", copy=True))
+                    here.copy_(came)
+            for place, thing, state in loads:
+                before = thing.state_dict()
+                if not isinstance(thing, torch.optim.Optimizer):  # which takes other tensors for its own, and writes nothing into the ones that it had
+                    before = _copied(before)
+                back.callback(_load_again, thing, before)
+                try:
+                    thing.load_state_dict(state)
+                except Exception as error:  # an object of the user's may raise anything
+                    raise PoseidonError(f"{place} ({type(thing).__name__}): load_state_dict() refuses the other workers' state: {type(error).__name__}: "
+                                        f"{error}") from error
+            back.pop_all()
         return given
 
     def _pairs(self, own: dict, equal: dict) -> List[Tuple[torch.Tensor, torch.Tensor]]:
@@ -179,5 +215,14 @@ class Carried:
             kept = state.get("state") if isinstance(state, dict) else None
             if not isinstance(kept, dict) or not isinstance(own, dict):
                 raise PoseidonError(f"{whose}: the other workers' state has no parameters' states")
+            groups = state.get("param_groups")
+            if not isinstance(groups, list) or len(groups) != len(thing.param_groups):
+                raise PoseidonError(f"{whose}: the other workers' state does not have {len(thing.param_groups)} groups of parameters")
+            for came, here in zip(groups, thing.param_groups):
+                lacks = [name for name in here if not isinstance(came, dict) or name not in came]
+                if lacks:
+                    raise PoseidonError(f"{whose}: a group of parameters of the other workers' lacks {lacks[0]!r}")
             state["state"] = {**kept, **own}
+        elif not isinstance(state, dict) and isinstance(thing.state_dict(), dict):
+            raise PoseidonError(f"{whose}: the other workers' state is a {type(state).__name__}, expected a dict")
         return state

@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import re
 import struct
 import weakref
 import zlib
@@ -20,6 +21,7 @@ _DICTS = {"dict": dict, "OrderedDict": OrderedDict, "Counter": Counter}
 _FACTORIES = {"None": None, **{made.__name__: made for made in (dict, list, set, int, float, str, bool, OrderedDict, Counter)}}  # of a defaultdict
 _SEQUENCES = {"list": list, "tuple": tuple, "Size": torch.Size, "set": set, "frozenset": frozenset}
 _NUMBERS = "biufc"  # kinds of numpy's types that hold plain numbers
+_NUMPY_TYPE = re.compile(rf"[<>|=]?[{_NUMBERS}]\d{{1,2}}")
 
 
 def _up(size: int) -> int:
@@ -132,6 +134,7 @@ class Reader:
         if zlib.crc32(raw[16:self.size]) != check:
             raise PoseidonError(f"{of} is damaged: its checksum is {zlib.crc32(raw[16:self.size]):08x}, expected {check:08x}")
         self._of, self._tensors = of, block[begin:self.size]
+        self._unread = tensors  # bytes: each one belongs to one tensor
         try:
             self.tree = json.loads(raw[_HEAD.size:_HEAD.size + text].tobytes())
         except (ValueError, RecursionError) as error:
@@ -151,15 +154,16 @@ class Reader:
 
     def _tensor(self, dtype: str, shape: list, at: int, copies: bool) -> torch.Tensor:
         kind = getattr(torch, dtype)
-        if not isinstance(kind, torch.dtype):
+        if not isinstance(kind, torch.dtype) or not (kind.is_floating_point or kind.is_complex or re.fullmatch(r"bool|u?int\d+", dtype)):
             raise ValueError(f"{dtype} is no type of a tensor")
         if not all(type(number) is int and number >= 0 for number in [at, *shape]):
             raise ValueError(f"a tensor of shape {shape} at {at}")
         size = torch.empty((), dtype=kind).element_size()
         for length in shape:
             size *= length
-        if at + size > len(self._tensors):
-            raise ValueError(f"a tensor of {size} bytes at {at}, where {len(self._tensors)} bytes have come")
+        if at + size > len(self._tensors) or size > self._unread:
+            raise ValueError(f"a tensor of {size} bytes at {at}, where {len(self._tensors)} bytes have come, of which other tensors have all but {self._unread}")
+        self._unread -= size
         if size == 0:
             return torch.empty(shape, dtype=kind)
         part = self._tensors[at:at + size]
@@ -190,11 +194,11 @@ class Reader:
             return getattr(torch, first[6:])
         if kind == "t":
             return self._tensor(first, *rest, copies)
-        if kind == "n" and numpy.dtype(first).kind in _NUMBERS:
+        if kind == "n" and _NUMPY_TYPE.fullmatch(first) and all(type(length) is int and length >= 0 for length in rest[0]):
             raw = bytearray(self._tensor(*rest[2], copies).numpy().tobytes())
             array = numpy.frombuffer(raw, numpy.dtype(first)).reshape(rest[0])
             return array[()] if rest[1] else array
-        if kind in ("m", "w") and _own_function(owners[first], rest[0]):
+        if kind in ("m", "w") and type(first) is int and first >= 0 and _own_function(owners[first], rest[0]):
             function = getattr(owners[first], rest[0])
             return weakref.WeakMethod(function) if kind == "w" else function
         raise ValueError(f"unknown kind {kind!r}")

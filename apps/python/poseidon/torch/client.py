@@ -14,7 +14,7 @@ from .carried import Carried
 from .carried_samplers import Samplers
 from .exchangeable import is_empty
 from .joined import Joined
-from .newcomers import Newcomers
+from .newcomers import Newcomers, name_of_run
 from .weights import Weights
 
 _UNKNOWN = 1 << 62  # passes
@@ -56,9 +56,8 @@ class Client(Joined):
         return [("worker 0 names the run", self._name), *compared]
 
     def _came(self, states: List[dict]) -> None:
-        of_run, *of_samplers = states
-        self._name = torch.tensor(list(bytes.fromhex(of_run["run"])), dtype=torch.uint8)
-        self.samplers.came(of_samplers, self.run.first_clock)
+        self._name = torch.tensor(list(name_of_run(states)), dtype=torch.uint8)
+        self.samplers.came(states[1:], self.run.first_clock)
 
     # -- what a Sampler asks
 

@@ -8,6 +8,17 @@ from ..library import PoseidonError, Run
 from .carried import Carried
 
 
+def name_of_run(states: Sequence[dict]) -> bytes:
+    """The first of the states that come beside what the script names."""
+    try:
+        name = bytes.fromhex(states[0]["run"])
+    except (IndexError, KeyError, TypeError, ValueError) as error:
+        raise PoseidonError(f"what the other workers have given does not name the run ({type(error).__name__}: {error})") from error
+    if len(name) != 16:
+        raise PoseidonError(f"what the other workers have given names the run by {len(name)} bytes, expected 16")
+    return name
+
+
 class Newcomers:
     """Of a worker whose script has said with `state=[...]` what more than model and optimizer a newcomer needs."""
 
@@ -38,4 +49,4 @@ class Newcomers:
             return None
         if len(memory) == 0:
             raise PoseidonError("the others were about to leave when this worker came, and have given it nothing: the run is over")
-        return self._carried.unpack(torch.frombuffer(memory, dtype=torch.uint8))
+        return self._carried.unpack(torch.frombuffer(memory, dtype=torch.uint8), name_of_run)

@@ -33,7 +33,14 @@ class Past:
 
     @staticmethod
     def read(state: dict) -> "Past":
-        return Past(int(state["first"]), int(state["clock"]), bool(state["grows"]), Cut(*state["cut"]), _views(state["views"]))
+        cut, first, clock = Cut(*state["cut"]), state["first"], state["clock"]
+        sizes = (cut.batch_size, cut.batches_per_step, 1 if cut.step_size is None else cut.step_size)
+        if not all(type(number) is int for number in (*sizes, cut.ahead, first, clock)) or min(sizes) < 1 or cut.ahead < 0 or not 0 <= first <= clock:
+            raise ValueError(f"steps from {first!r} to {clock!r}, cut as {tuple(cut)!r}")
+        views = _views(state["views"])
+        if not views or not all(view.seats for view in views):
+            raise ValueError(f"members {state['views']!r}")
+        return Past(first, clock, bool(state["grows"]), cut, views)
 
 
 def _plain(views: List[View]) -> list:

@@ -1,0 +1,159 @@
+# tests/cluster/torch_joined_state_test.py - a worker that joins later has what the others have of each kind of object: optimizers, schedulers,
+# averaged models; and what cannot be given to it is refused at join().
+"""Real processes. All train until a view of the wanted workers stands, and some steps more."""
+import unittest
+
+import cluster
+import programs
+from elastic_world import EXACT, WORLD
+
+SCRIPT = WORLD + """
+wanted, comes_later, broadcast = (ast.literal_eval(word) for word in sys.argv[1:4])
+MORE = 6
+S = torch.optim.lr_scheduler
+
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.norm, self.b, self.c = nn.Linear(8, 32, bias=False), nn.BatchNorm1d(32), nn.Linear(32, 32), nn.Linear(32, 3)
+        self.frozen = nn.Linear(32, 32).requires_grad_(False)
+
+    def forward(self, x):
+        return self.c(torch.relu(self.b(self.frozen(self.norm(self.a(x))))))
+
+torch.manual_seed(2 if comes_later else 1)
+net = Parts()
+first = torch.optim.SGD([*net.a.parameters(), *net.norm.parameters()], .05, momentum=.9)
+second = torch.optim.AdamW(net.b.parameters(), .01)
+third = torch.optim.SGD([*net.c.parameters(), *net.frozen.parameters()], .05, momentum=.9, nesterov=True)
+warm = S.SequentialLR(first, [S.LinearLR(first, .1, total_iters=3), S.StepLR(first, 2, .9)], [3])
+cycle = S.OneCycleLR(second, .05, total_steps=100000)
+plateau = S.ReduceLROnPlateau(third, patience=1)
+averaged, scaler, progress = torch.optim.swa_utils.AveragedModel(net), torch.cuda.amp.GradScaler(enabled=False), poseidon.Progress(step=0)
+state = [second, third, warm, cycle, plateau, averaged, scaler, progress]
+joined = poseidon.join(net, first, state=state, broadcast_buffers=broadcast)
+begin = joined.clock
+print("from", progress.step, begin, flush=True)
+while True:
+    g = torch.Generator().manual_seed(100 * progress.step + joined.seat)
+    for optimizer in first, second, third:
+        optimizer.zero_grad()
+    scaler.scale(F.cross_entropy(net(torch.randn(6, 8, generator=g)), torch.randint(0, 3, (6,), generator=g))).backward()
+    for optimizer in first, second, third:
+        scaler.step(optimizer)
+    scaler.update()
+    warm.step()
+    cycle.step()
+    plateau.step(sum(p.double().abs().sum().item() for p in net.parameters()))
+    averaged.update_parameters(net)
+    progress.step += 1
+    if progress.step == begin + 3:
+        print("trains", flush=True)
+    last = next((v.first_clock + MORE for v in joined._views if v.seats == wanted), None)
+    if last is not None and progress.step >= last:
+        break
+joined.synchronize()
+
+def digest(*tensors):
+    return hashlib.sha256(b"".join(t.detach().numpy().tobytes() for t in tensors)).hexdigest()[:16]
+
+def plain(value):  # tensors by their bits
+    if isinstance(value, torch.Tensor):
+        return digest(value)
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in value.items() if name != "anneal_func"}
+    return [plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+print("parameters", digest(*net.parameters()), flush=True)
+print("buffers", digest(*net.buffers()), flush=True)
+for thing in [first, *state]:
+    content = plain(thing.state_dict())
+    print("object", type(thing).__name__, hashlib.sha256(repr(content).encode()).hexdigest()[:16], flush=True)
+poseidon.leave()
+"""
+REFUSALS = WORLD + programs.REFUSED + """
+class Has:
+    def __init__(self, **state):
+        self.state = state
+    def state_dict(self):
+        return self.state
+    def load_state_dict(self, state):
+        self.state = state
+
+endless = []
+endless.append(endless)
+net, optimizer = made()
+for thing in [3, "text", iter([]), Has, Has(f=lambda x: x), Has(a=[1, {"b": torch.Generator()}]), Has(s=torch.eye(2).to_sparse()), Has(m=torch.empty(1, device="meta")),
+              Has(q=torch.quantize_per_tensor(torch.zeros(1), 1., 0, torch.qint8)), Has(e=endless), Has(o=object()), Has(n=net), Has(k={torch.zeros(1): 1}),
+              Has(p=nn.Parameter), Has(file=sys.stdout)]:
+    refused(lambda: poseidon.join(net, optimizer, state=[poseidon.Progress(a=1), thing]))
+poseidon.join(net, optimizer, state=[poseidon.Progress(a=1)])  # nothing has come of them
+backward(net, 0, 0)
+optimizer.step()
+print("trained", flush=True)
+poseidon.leave()
+"""
+REFUSED = [r"state\[1\] is a int, which lacks state_dict", r"state\[1\] is a str,", r"state\[1\] is a list_iterator,", r"state\[1\] is a type,", r"state\[1\] \(Has\): f is a function",
+           r"state\[1\] \(Has\): a\[1\]\['b'\] is a Generator", r"state\[1\] \(Has\): s is a tensor that is sparse", r"state\[1\] \(Has\): m is a tensor that is sparse.* meta",
+           r"state\[1\] \(Has\): q is a tensor that is sparse, quantized", "holds itself", r"state\[1\] \(Has\): o is a object", r"state\[1\] \(Has\): n is a Net",
+           r"state\[1\] \(Has\): k has a tensor as a key", r"state\[1\] \(Has\): p is a _ParameterMeta", r"state\[1\] \(Has\): file is a TextIOWrapper"]
+
+
+class JoinedState(unittest.TestCase):
+    def setUp(self):
+        self.c = self.enterContext(programs.Programs())
+        self.address = self.enterContext(cluster.reserved_address())
+
+    def started(self, wanted, broadcast, first=0):
+        who = {"POSEIDON_LISTEN": self.address, "POSEIDON_NODES": first} if first else {"POSEIDON_JOIN": self.address}
+        variables = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S, **who}
+        return self.c.workers(SCRIPT, 1, repr(wanted), repr(False), repr(broadcast), env=variables)[0]
+
+    def later(self, wanted, broadcast):
+        variables = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S, "POSEIDON_JOIN": self.address}
+        return self.c.workers(SCRIPT, 1, repr(wanted), repr(True), repr(broadcast), env=variables)[0]
+
+    def all_trained(self, broadcast):
+        """By worker, what it prints of its content."""
+        wanted = (0, 1, 2)
+        workers = [self.started(wanted, broadcast, first=2), self.started(wanted, broadcast)]
+        for worker in workers:
+            worker.wait_for("^trains")
+        workers.append(self.later(wanted, broadcast))
+        out = []
+        for worker in workers:
+            self.assertEqual(worker.wait(), 0, worker)
+            step, clock = map(int, worker.wait_for(r"^from (\d+) (\d+)").groups())
+            self.assertEqual(step, clock, worker)
+            out.append([line for line in worker.lines if line.startswith(("parameters ", "buffers ", "object "))])
+        self.assertGreater(clock, 2)
+        self.assertEqual(len(out[0]), 11, out[0])
+        return out
+
+    def test_each_kind_of_object_is_given(self):
+        first, *others = self.all_trained(broadcast=True)
+        for other in others:
+            self.assertEqual(other, first)
+
+    def test_buffers_of_each_worker_are_its_own(self):
+        def shared(lines):
+            return [line for line in lines if not line.startswith("buffers")]
+
+        trained = self.all_trained(broadcast=False)
+        self.assertEqual([shared(lines) for lines in trained], [shared(trained[0])] * 3)
+        self.assertEqual(len({line for lines in trained for line in lines if line.startswith("buffers")}), 3)
+
+    def test_what_cannot_be_given_is_refused_by_all(self):
+        workers = self.c.workers(REFUSALS, 2)
+        for worker in workers:
+            self.assertEqual(worker.wait(), 0, worker)
+            worker.wait_for("^trained")
+            said = [line for line in worker.lines if line.startswith(("refused:", "not refused"))]
+            self.assertEqual(len(said), len(REFUSED), worker)
+            for line, text in zip(said, REFUSED):
+                self.assertRegex(line, "^refused: .*" + text)
+
+
+if __name__ == "__main__":
+    programs.need("torch")
+    cluster.main()
