@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader  # noqa: E402
 
 from newcomer_world import KINDS, Joined, NewcomerWorld  # noqa: E402
 from poseidon.library import PoseidonError  # noqa: E402
-from poseidon.torch.client import Client  # noqa: E402
+from poseidon.torch.members import Change, Members  # noqa: E402
 from poseidon.torch.epochs import View  # noqa: E402
 from poseidon.torch.sampler import Sampler  # noqa: E402
 from sampler_world import Drawing, Plan, Run, unused_said  # noqa: E402
@@ -173,12 +173,27 @@ class ViewsTest(unittest.TestCase):
     def test_a_newcomer_remembers_the_view_that_it_came_with(self):
         """A worker is lost while it reads the others' state: the view that is in force then begins with the same step."""
         came_with, now = View(5, (0, 1, 2)), View(5, (0, 2))
-        client, views = Client.__new__(Client), [came_with]
-        client._views, client._all_views, client.clock = [], [], 5
-        client.run = types.SimpleNamespace(worker=2, view=lambda number: views[number] if number < len(views) else None)
-        client._see_views()
-        views[:], client.run.worker = [now], 1
-        self.assertEqual((client._first_seat(), client.views, client.size), (2, [came_with, now], 2))
+        views = [came_with]
+        run = types.SimpleNamespace(worker=2, view=lambda number: views[number] if number < len(views) else None)
+        members = Members(run, quiet=True)
+        members.look(5)
+        views[:], run.worker = [now], 1
+        members.begin(5)
+        self.assertEqual((members.seat, members.all_views, members.size), (2, [came_with, now], 2))
+
+    def test_a_change_is_told_in_its_step(self):
+        views = [View(0, (0, 1))]
+        members, told = Members(types.SimpleNamespace(worker=0, view=lambda number: views[number] if number < len(views) else None), quiet=True), []
+        members.begin(0)
+        members.tell(told.append)
+        views.append(View(4, (0, 1, 2)))
+        members.follow(3)  # the next step is its first one
+        self.assertEqual((told, members.size), ([], 3))
+        views.append(View(5, (0, 2)))
+        members.follow(4)
+        self.assertEqual(told, [Change(4, 0, 3, 2, (), (2,))])
+        members.follow(5)
+        self.assertEqual(told[1:], [Change(5, 0, 2, 3, (1,), ())])
 
 
 class CollectorTest(unittest.TestCase):
