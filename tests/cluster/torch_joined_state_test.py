@@ -93,6 +93,18 @@ optimizer.step()
 print("trained", flush=True)
 poseidon.leave()
 """
+UNLIKE = WORLD + """
+torch.manual_seed(int(os.environ["SEED"]))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), .1)
+averaged = torch.optim.swa_utils.AveragedModel(net)
+try:
+    poseidon.join(net, optimizer, state=[poseidon.Progress(a=1), averaged])
+    backward(net, 0, 0)
+except poseidon.PoseidonError as error:
+    print("refused:", error, flush=True)
+    sys.exit(3)
+"""
 REFUSED = [r"state\[1\] is a int, which lacks state_dict", r"state\[1\] is a str,", r"state\[1\] is a list_iterator,", r"state\[1\] is a type,", r"state\[1\] \(Has\): f is a function",
            r"state\[1\] \(Has\): a\[1\]\['b'\] is a Generator", r"state\[1\] \(Has\): s is a tensor that is sparse", r"state\[1\] \(Has\): m is a tensor that is sparse.* meta",
            r"state\[1\] \(Has\): q is a tensor that is sparse, quantized", "holds itself", r"state\[1\] \(Has\): o is a object", r"state\[1\] \(Has\): n is a Net",
@@ -152,6 +164,14 @@ class JoinedState(unittest.TestCase):
             self.assertEqual(len(said), len(REFUSED), worker)
             for line, text in zip(said, REFUSED):
                 self.assertRegex(line, "^refused: .*" + text)
+
+    def test_what_begins_with_another_content_is_refused(self):
+        """An average that is made before join() is one of the values that its own worker has begun with."""
+        workers = self.c.workers(UNLIKE, 2, each=lambda place: {"SEED": place})
+        self.assertEqual(workers[1].wait(), 3, workers[1])
+        workers[1].wait_for(r"^refused: state\[1\] \(AveragedModel\) begins with another content than worker 0's: let all workers make it alike")
+        self.assertEqual(workers[0].wait(), 0, workers[0])  # it goes on alone
+        self.assertIn("worker 1 is ", "\n".join(workers[0].errors))
 
 
 if __name__ == "__main__":

@@ -142,6 +142,7 @@ class Joined:
         if not came_later:
             for i, p in enumerate(self.parameters):
                 p.data.copy_(self.ring(i, 0))
+            self._require_alike()
         self._passes = Passes(self._end_of_backward, self._pass_broken, self.failed, self.gpus is not None)
         self._hook()
         if self._wants_factors and self._has_others and not came_later:
@@ -158,6 +159,16 @@ class Joined:
             return False
         self._came(states)
         return True
+
+    def _require_alike(self) -> None:
+        """What newcomers will be given has to be equal on all workers from the beginning."""
+        try:
+            if self.newcomers is not None:
+                self.newcomers.require_alike()
+        except PoseidonError as error:
+            with contextlib.suppress(PoseidonError):
+                self.run.leave(str(error), 5)
+            raise
 
     def _came(self, states: List[dict]) -> None:
         """What the others have given beside what the script names."""
