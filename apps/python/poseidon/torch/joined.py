@@ -116,7 +116,8 @@ class Joined:
             self.run.begin()
             if self.newcomers is not None:
                 self.clock = self._taken = self.run.first_clock
-            self._see_views()  # before the others' state is read: a worker may be lost meanwhile, and then the run names another view in place of this one
+            # Before the others' state is read: a worker may be lost meanwhile, and then the run names another view in place of this one.
+            self.seat = self._first_seat()
             came_later = self._take_state_given()
             if not came_later:
                 self._beginning.take()
@@ -130,7 +131,7 @@ class Joined:
             with contextlib.suppress(PoseidonError):
                 self.run.leave(reason_of(error), 5)
             raise
-        self.seat = self._first_seat()
+        self._see_views()
         self._alone = self.size == 1 and self._means_in_grad and not self._has_others
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
