@@ -49,7 +49,7 @@ while True:
     progress.step += 1
     if progress.step == begin + 3:
         print("trains", flush=True)
-    last = next((v.first_clock + MORE for v in joined._views if v.seats == wanted), None)
+    last = next((v.first_clock + MORE for v in joined.members.views if v.seats == wanted), None)
     if last is not None and progress.step >= last:
         break
 joined.synchronize()
@@ -92,6 +92,49 @@ backward(net, 0, 0)
 optimizer.step()
 print("trained", flush=True)
 poseidon.leave()
+"""
+LOST_MEANWHILE = WORLD + """
+import time
+from torch.utils.data import DataLoader
+from poseidon.torch.newcomers import Newcomers
+
+take = Newcomers.take
+def take_slowly(self, run):
+    states = take(self, run)
+    if states is not None:
+        print("loads", flush=True)
+        while 2 in run.view(0).seats:
+            time.sleep(.01)
+    return states
+Newcomers.take = take_slowly
+
+net, optimizer = made()
+joined = poseidon.join(net, optimizer, state=[])
+print("seat", joined.seat, flush=True)
+print("first step", joined.clock, flush=True)
+sampler = poseidon.Sampler(LENGTH, seed=1, batch_size=4)
+for batch in sampler.batches(DataLoader(range(LENGTH), batch_sampler=sampler.batch_sampler)):
+    step = joined.clock
+    optimizer.zero_grad()
+    backward(net, step, joined.seat)
+    optimizer.step()
+    if joined.weights.now:
+        print("used", step, *batch.tolist(), flush=True)
+    if joined.clock == 3 and joined.size == 3:
+        print("trains", flush=True)
+poseidon.leave()
+"""
+UNLIKE = WORLD + """
+torch.manual_seed(int(os.environ["SEED"]))
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), .1)
+averaged = torch.optim.swa_utils.AveragedModel(net)
+try:
+    poseidon.join(net, optimizer, state=[poseidon.Progress(a=1), averaged])
+    backward(net, 0, 0)
+except poseidon.PoseidonError as error:
+    print("refused:", error, flush=True)
+    sys.exit(3)
 """
 REFUSED = [r"state\[1\] is a int, which lacks state_dict", r"state\[1\] is a str,", r"state\[1\] is a list_iterator,", r"state\[1\] is a type,", r"state\[1\] \(Has\): f is a function",
            r"state\[1\] \(Has\): a\[1\]\['b'\] is a Generator", r"state\[1\] \(Has\): s is a tensor that is sparse", r"state\[1\] \(Has\): m is a tensor that is sparse.* meta",
@@ -152,6 +195,40 @@ class JoinedState(unittest.TestCase):
             self.assertEqual(len(said), len(REFUSED), worker)
             for line, text in zip(said, REFUSED):
                 self.assertRegex(line, "^refused: .*" + text)
+
+    def test_what_begins_with_another_content_is_refused(self):
+        """An average that is made before join() is one of the values that its own worker has begun with."""
+        workers = self.c.workers(UNLIKE, 2, each=lambda place: {"SEED": place})
+        self.assertEqual(workers[1].wait(), 3, workers[1])
+        workers[1].wait_for(r"^refused: state\[1\] \(AveragedModel\) begins with another content than worker 0's: let all workers make it alike")
+        self.assertEqual(workers[0].wait(), 0, workers[0])  # it goes on alone
+        self.assertIn("worker 1 is ", "\n".join(workers[0].errors))
+
+    def test_one_is_lost_while_a_newcomer_reads_the_state(self):
+        """The view that it came with is replaced before its script goes on, and it has been given a share in it."""
+        length = 4000
+        script = LOST_MEANWHILE.replace("LENGTH", str(length))
+        env = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S}
+        listens = {"POSEIDON_LISTEN": self.address, "POSEIDON_NODES": 3}
+        joins = {"POSEIDON_JOIN": self.address}
+        workers = [self.c.workers(script, 1, env={**env, **who})[0] for who in (listens, joins, joins)]
+        for worker in workers:
+            worker.wait_for("^trains")
+        workers.append(self.c.workers(script, 1, env={**env, **joins})[0])
+        workers[3].wait_for("^loads")
+        seats = [int(worker.wait_for(r"^seat (\d+)")[1]) for worker in workers[:3]]
+        workers[seats.index(2)].kill()
+        used = []
+        for seat, worker in zip([*seats, 3], workers):
+            if seat != 2:
+                self.assertEqual(worker.wait(), 0, worker)
+        first = int(workers[3].wait_for(r"^first step (\d+)")[1])
+        for seat, worker in zip([*seats, 3], workers):
+            for line in worker.lines:
+                if line.startswith("used "):
+                    step, *samples = map(int, line.split()[1:])
+                    used += samples if seat != 2 or step < first else []
+        self.assertEqual(sorted(used), list(range(length)))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 import copy
+import zlib
 from collections import OrderedDict
 from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
 
@@ -137,6 +138,25 @@ class Carried:
         except RecursionError as error:
             raise PoseidonError("join(state=[...]): a state_dict() holds itself, or is nested too deeply, and cannot be given to a worker that joins "
                                 "later") from error
+
+    @torch.no_grad()
+    def sums(self) -> List[int]:
+        """By object, the checksum of what has to be equal on all workers."""
+        sums = []
+        for place, thing in self._objects:
+            writer = Writer()
+            size, write = writer.section(writer.node(self._split(thing)[0], f"{place} ({type(thing).__name__}): ", _with_parts(thing)))
+            block = torch.zeros(size, dtype=torch.uint8)
+            write(block)
+            sums.append(zlib.crc32(block.numpy()))
+        return sums
+
+    def require_sums(self, of_worker_0: Sequence[int]) -> None:
+        """Refuses objects that begin with another content than worker 0's: a worker that joins later could not be given one that all have."""
+        for (place, thing), here, there in zip(self._objects, self.sums(), of_worker_0):
+            if here != there:
+                raise PoseidonError(f"{place} ({type(thing).__name__}) begins with another content than worker 0's: let all workers make it alike "
+                                    "(torch.manual_seed() with the same number before the model is made), or load the same checkpoint into it before join()")
 
     def require_packable(self) -> None:
         """Refuses at join() what pack() would refuse when a newcomer comes. Copies no values."""

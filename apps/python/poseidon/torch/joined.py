@@ -116,7 +116,8 @@ class Joined:
             self.run.begin()
             if self.newcomers is not None:
                 self.clock = self._taken = self.run.first_clock
-            self.members.look(self.clock)  # before the others' state is read: a worker may be lost meanwhile, and then the run names another view in place of this one
+            # Before the others' state is read: a worker may be lost meanwhile, and then the run names another view in place of this one.
+            self.members.begin(self.clock)
             came_later = self._take_state_given()
             if not came_later:
                 self._beginning.take()
@@ -130,7 +131,7 @@ class Joined:
             with contextlib.suppress(PoseidonError):
                 self.run.leave(reason_of(error), 5)
             raise
-        self.members.begin(self.clock)
+        self.members.look(self.clock)
         self._alone = self.size == 1 and self._means_in_grad and not self._has_others
         if any(p.is_cuda for p in self.parameters):
             me = weakref.ref(self)
@@ -142,6 +143,7 @@ class Joined:
         if not came_later:
             for i, p in enumerate(self.parameters):
                 p.data.copy_(self.ring(i, 0))
+            self._require_alike()
         self._passes = Passes(self._end_of_backward, self._pass_broken, self.failed, self.gpus is not None)
         self._hook()
         if self._wants_factors and self._has_others and not came_later:
@@ -158,6 +160,16 @@ class Joined:
             return False
         self._came(states)
         return True
+
+    def _require_alike(self) -> None:
+        """What newcomers will be given has to be equal on all workers from the beginning."""
+        try:
+            if self.newcomers is not None:
+                self.newcomers.require_alike()
+        except PoseidonError as error:
+            with contextlib.suppress(PoseidonError):
+                self.run.leave(str(error), 5)
+            raise
 
     def _came(self, states: List[dict]) -> None:
         """What the others have given beside what the script names."""

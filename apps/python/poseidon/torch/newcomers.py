@@ -25,12 +25,17 @@ class Newcomers:
     def __init__(self, carried: Carried):
         carried.require_packable()
         self._carried = carried
-        self._compared = torch.zeros(1, dtype=torch.uint8)  # in memory that the library reads and writes until begin() has returned
+        # Worker 0's, when begin() has returned; until then the library reads and writes this memory. One more, since there may be no objects.
+        self._sums = torch.tensor([0, *carried.sums()], dtype=torch.int64)
         self._given: Optional[torch.Tensor] = None  # while the library copies it
 
     def entry(self) -> Tuple[str, torch.Tensor]:
         """What all workers compare before they train together."""
-        return f"newcomers: {self._carried.kinds()}", self._compared
+        return f"newcomers: {self._carried.kinds()}", self._sums
+
+    def require_alike(self) -> None:
+        """When a worker that has not come later has worker 0's model."""
+        self._carried.require_sums(self._sums[1:].tolist())
 
     def give(self, states: Sequence[dict], buffers: Mapping[str, torch.Tensor]) -> Tuple[int, int, int]:
         """Address and size of what newcomers need, and how much of it is this worker's own. `states`: beside what the script names; `buffers`: as the
