@@ -172,6 +172,10 @@ class view_change {
   [[nodiscard]] bool has_promised(const agreed_view& view) const {
     return is_current(view) && page_->box.frozen();
   }
+  /// It has lost members of a view before, and has not looked since it knows the newest one, which may have them still.
+  [[nodiscard]] bool is_to_look(const agreed_view& view) const {
+    return !lost_.empty() && !is_current(view);
+  }
   /// Whether tick() is to be called.
   [[nodiscard]] bool is_under_way(const agreed_view& view) const {
     return is_current(view) && (page_->disturbed || has_frozen()) && !page_->box.decided();

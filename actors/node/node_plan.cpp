@@ -18,9 +18,10 @@ void node::handled() {
   do_actions();
   while (!core_.has_ended() && leader_.here() != nullptr) {
     const auto action = leader_.here()->take_action();
-    if (!action) return;
+    if (!action) break;
     std::visit([this](const auto& a) { act_on(a); }, *action);
   }
+  if (!core_.has_ended() && core_.change.is_to_look(view())) agree();
 }
 
 void node::act_on(const plan::agree_on_first_view& a) {
