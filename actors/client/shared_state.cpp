@@ -38,7 +38,7 @@ std::vector<std::uint64_t> pieces_of(std::uint64_t size) {
 
 std::string difference(const std::vector<shared_memory>& here,
                        const std::vector<frames::shared_entry>& of_worker_0) {
-  const std::string remedy = ". All workers need the same model";
+  const std::string remedy = ". All workers need the same program and model";
   const auto common = std::min(here.size(), of_worker_0.size());
   for (std::size_t i = 0; i < common; ++i) {
     const auto own = describe(here[i]), first = describe(of_worker_0[i]);

@@ -110,7 +110,8 @@ void joining::prepare(const frames::view& f) {
   take_run(f);
   auto& run = *core_.setup.run;
   core_.setup.display->note(plural(run.workers, "node") +
-                            " train already; getting ready to join them");
+                            (run.workers == 1 ? " trains already; getting ready to join it"
+                                              : " train already; getting ready to join them"));
   const auto place = as_id<worker_id>(run.workers++);
   const auto replicas = core_.run.try_out(place);
   try {

@@ -159,7 +159,10 @@ void node::member_failed(seat_id seat, const std::string& why) {
   const link_lost lost{seat, view().name_of(seat) + " has failed: " + why, false};
   if (!may_go_on_without(lost) || gone_.contains(seat)) return;
   const auto clock = value(core_.run.trained_version().value_or(version_id{}));
-  const auto before = std::exchange(last_failure_, std::pair(clock, lost.why));
+  // What a newcomer fails by, those that have trained without it have not met.
+  const bool has_just_come = !view().is_first() && !view().had(seat);
+  const auto before =
+      has_just_come ? std::nullopt : std::exchange(last_failure_, std::pair(clock, lost.why));
   if (before && clock < before->first + at_the_same_time)
     return fail("two nodes have failed within " + std::to_string(at_the_same_time) +
                     " iterations, and the next one would probably fail as they did. " +

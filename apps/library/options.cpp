@@ -149,20 +149,22 @@ void take_line(told& out, std::string_view line) {
 }
 
 void check(const options& o) {
-  if (!o.join.empty() && (o.listen || o.nodes != 1))
+  if (!o.join.empty() && o.nodes && !o.takes_newcomers)
     throw std::invalid_argument(
-        "--join is for every worker but the first, --listen and --nodes are for the first: give "
-        "one of the two");
-  if (o.nodes > 1 && !o.listen)
+        "--join is for every worker but the first, and --nodes is for the first. A worker that "
+        "joins "
+        "a run where there is one, and begins it where there is none, needs --newcomers=accept");
+  if (o.nodes.value_or(1) > 1 && !o.listen)
     throw std::invalid_argument(
-        "--nodes " + std::to_string(o.nodes) +
+        "--nodes " + std::to_string(*o.nodes) +
         ", but the other workers need an address to join: give --listen too");
   if (o.takes_newcomers && !o.outlives_losses)
     throw std::invalid_argument(
         "--newcomers=accept needs --on-loss=go-on: the state of one that has joined lies on it "
         "alone until the others have heard of it");
-  if (o.listen && o.nodes == 1 && !o.takes_newcomers)
-    throw std::invalid_argument("--listen is given, but --nodes 1: nobody would join");
+  if (o.listen && o.join.empty() && o.nodes.value_or(1) == 1 && !o.takes_newcomers)
+    throw std::invalid_argument(
+        "--listen is given, but --nodes 1: nobody would join, or later with --newcomers=accept");
   web::require_tokens({o.listen, o.web, o.join, o.token, o.web_token});
 }
 

@@ -20,7 +20,8 @@ namespace poseidon::library {
 struct options {
   std::optional<host_port> listen, web;
   std::vector<host_port> join;  ///< whoever answers first; empty: this is worker 0
-  std::size_t nodes = 1;
+  /// Of a run that this worker begins; with join only where none of those is in a run. Empty: it begins none, or trains alone.
+  std::optional<std::size_t> nodes;
   std::string token, web_token;
   std::shared_ptr<const tls_context> tls;  ///< of links and page; empty: nothing is encrypted
   std::chrono::milliseconds silence_limit{2000};

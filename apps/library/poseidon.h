@@ -115,7 +115,9 @@ POSEIDON_API const char* poseidon_version(void);
 
 /* Reads the options: one "name=value" a line, the names of poseidon-node's options without dashes.
  *   listen=HOST:PORT  nodes=N        worker 0 of several; without both, and without join: the only worker
- *   join=HOST:PORT[,HOST:PORT]       every other worker: where one of those listens that are in the run
+ *   join=HOST:PORT[,HOST:PORT]       every other worker: where one of those listens that are in the run. With
+ *                                    listen it listens there itself, else where the system says; with nodes, too, it begins the run where nobody
+ *                                    at join is in one, so that one command begins, and comes back (newcomers=accept)
  *   token=TEXT or token-file=FILE    the cluster's secret; needed where other machines reach an address of this one
  *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
  *   wire=float32|float16|bfloat16    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused

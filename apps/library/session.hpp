@@ -123,6 +123,7 @@ class session {
   void require_own_process() const;
   void require_before_begin(const char* function) const;
   void require_not_left() const;
+  void look_for_run();
   void start();
   [[nodiscard]] node_setup setup() const;
   [[nodiscard]] bool all_is_shared(seconds limit);
@@ -152,7 +153,7 @@ class session {
   void give_up(const std::string& why);
   void end();
 
-  const options options_;
+  options options_;
   const own_process process_;
   std::shared_ptr<line_log> lines_ = std::make_shared<line_log>();
   std::shared_ptr<program> program_;

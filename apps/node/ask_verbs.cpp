@@ -3,9 +3,9 @@
 // Verbs that ask one node for something:
 //   poseidon-node leave   it leaves its run, which goes on without it
 //   poseidon-node go-on   a node that is paused, because it does not hear enough others, goes on without these
+#include "actors/cluster/looking.hpp"
 #include "actors/links/farewell.hpp"
 #include "apps/cli.hpp"
-#include "apps/node/looking.hpp"
 #include "apps/node/verbs.hpp"
 #include "apps/run_app.hpp"
 #include "apps/terminal/reporter.hpp"

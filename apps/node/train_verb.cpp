@@ -1,4 +1,5 @@
 // apps/node/train_verb.cpp - poseidon-node train: options, wiring, exit code. The work is done in actors/node/node.hpp.
+#include "actors/cluster/looking.hpp"
 #include "apps/node/looking.hpp"
 #include "apps/node/run_setup.hpp"
 #include "apps/node/shown_run.hpp"
@@ -101,7 +102,7 @@ node_result train(const node_options& o, shown_run& shown, signal_target& signal
 /// where there is none.
 node_options to_come_back_or_begin(const node_options& o, shown_run& shown) {
   if (o.join.empty() || o.solver.empty()) return o;
-  if (auto others = look_for_run(o); !others.empty()) {
+  if (auto others = look_for_run(o.join, o.token, o.tls); !others.empty()) {
     shown.all()->note("the node at " + to_string(others.front()) +
                       " is in a run: this node joins it");
     return as_joiner(o, std::move(others));

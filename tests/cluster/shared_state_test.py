@@ -195,7 +195,7 @@ class SharedState(unittest.TestCase):
                 "name": (f'{{"shared": [{one}]}}', '{"shared": [("var", "buffer torch.float32 [2]", bytes(8))]}',
                          r'shared state 0 is "mean" \(buffer torch.float32 \[2\], 8 bytes\) on worker 0 and "var" \(buffer '),
                 "kind": (f'{{"shared": [{one}]}}', '{"shared": [("mean", "buffer torch.int64 [1]", bytes(8))]}',
-                         r'on worker 0 and "mean" \(buffer torch.int64 \[1\], 8 bytes\) here. All workers need the same model'),
+                         r'on worker 0 and "mean" \(buffer torch.int64 \[1\], 8 bytes\) here. All workers need the same program and model'),
                 "size": (f'{{"shared": [{one}]}}', '{"shared": [("mean", "buffer torch.float32 [2]", bytes(1))]}',
                          r'8 bytes\) on worker 0 and "mean" \(buffer torch.float32 \[2\], 1 byte\) here'),
                 "number": (f'{{"shared": [{one}]}}', "{}",

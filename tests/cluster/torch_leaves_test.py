@@ -48,6 +48,20 @@ class Leaves(Elastic):
         at = second.wait_for(r"this node listens on (\S+)")[1]
         self.are_equal([second, self.started(wanted, ends=ends, env={"POSEIDON_JOIN": f"{self.address},{at}"})], wanted)
 
+    def test_the_same_command_begins_and_comes_back(self):
+        wanted = (1, 2)
+        there = self.enterContext(cluster.reserved_address())
+        commands = ({"POSEIDON_JOIN": there}, {"POSEIDON_LISTEN": there, "POSEIDON_NODES": "", "POSEIDON_JOIN": self.address})
+        first, second = (self.started(wanted, first=1, env=env) for env in commands)
+        second.wait_for("^trains")
+        first.kill()
+        first.wait()
+        again = self.started(wanted, first=1, env=commands[0])
+        self.are_equal([second, again], wanted)
+        self.assertIn("nobody at join is in a run: this worker begins it", first.output, first)
+        self.assertIn(f"the worker at {there} is in a run: this worker joins it", again.output, again)
+        self.assertIn(f"this node listens on {there}", second.output, second)
+
     def test_the_others_cannot_go_on(self):
         workers = self.three((0, 2), {1: (5, *LEAVES)}, state="none", options={"on_loss": "end"})
         for worker in workers:

@@ -31,7 +31,7 @@ TEST_CASE("shared_state: the first difference of two lists is named with both si
   std::vector<std::byte> eight(8), one(1);
   const std::vector<shared_memory> here{shared_as("a", eight), shared_as("b", one)};
   const auto there = entries_of(here);
-  const std::string remedy = ". All workers need the same model";
+  const std::string remedy = ". All workers need the same program and model";
   CHECK(difference(here, there).empty());
   std::vector<std::byte> other(8, std::byte{3});
   CHECK(difference({shared_as("a", other), shared_as("b", one)}, there).empty());  // bytes travel

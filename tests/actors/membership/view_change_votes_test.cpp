@@ -223,3 +223,23 @@ TEST_CASE("view_change: a witness promises at once, has no version, and proposes
   r.change.proposes(r.facts());
   CHECK(r.actions().empty());
 }
+
+TEST_CASE("view_change: who was lost before the next view was known, and is in it, is lost in it") {
+  change_rig r(2);
+  r.keepers = 0;
+  lose(r, seat_id{1});
+  lose(r, zero);
+  r.freeze();
+  r.change.look(r.facts());
+  CHECK(!r.change.is_to_look(r.view));
+  auto next = r.next_of({0, 2}, 17);  // decided before 0 was lost
+  next.lost = {seat_id{1}};
+  r.change.is_told(next, r.facts());
+  r.change.follows(next, r.facts());
+  (void)r.actions();
+  CHECK(!r.change.is_under_way(r.view));
+  CHECK(r.change.is_to_look(r.view));
+  r.change.look(r.facts());
+  CHECK(!r.change.is_to_look(r.view));
+  CHECK(r.change.is_under_way(r.view));
+}
