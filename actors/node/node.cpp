@@ -143,6 +143,7 @@ void node::stands() {
 void node::begin() {
   if (leader_.here() == nullptr) values_.take_own_values();
   changing_.begin();
+  note_newcomers();
   leavers_.view_begins();
   watch_leavers();
   tell<begin_training>(core_.run.the_trainer().begin, {clock_id{core_.setup.run->first_clock}});

@@ -197,6 +197,8 @@ class node : public actor<node> {
   void left_out(const std::string& why);
   void fail_alone(const std::string& text, int exit_code);
   void member_failed(seat_id seat, const std::string& why);
+  [[nodiscard]] bool is_news(const link_lost& m);
+  void note_newcomers();
   void go_on_without(const link_lost& m, frames::goodbye::cause of);
   [[nodiscard]] bool is_released(const link_lost& m) const;
   void agree();
@@ -225,6 +227,7 @@ class node : public actor<node> {
   // Have failed, or left, by themselves: what their links still say counts for nothing.
   std::set<seat_id> gone_;
   std::optional<std::pair<std::uint64_t, std::string>> last_failure_;  // the clock, and the line
+  std::map<seat_id, std::uint64_t> came_;  // newcomers, and the clock that they came with
   rates rates_{core_};
   route_file route_file_{core_};
   progress_watch progress_{core_};

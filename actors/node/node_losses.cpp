@@ -154,13 +154,20 @@ void node::fail_alone(const std::string& text, int exit_code) {
   fail(text, exit_code);
 }
 
+/// The others may have known it before, and gone on without it already.
+bool node::is_news(const link_lost& m) {
+  return !gone_.contains(m.peer) && !core_.change.knows_as_lost(m.peer, view()) &&
+         may_go_on_without(m);
+}
+
 /// Its own words prove that it is gone. But a broken record would end one node after the other, as each takes over the same sample.
 void node::member_failed(seat_id seat, const std::string& why) {
   const link_lost lost{seat, view().name_of(seat) + " has failed: " + why, false};
-  if (!may_go_on_without(lost) || gone_.contains(seat)) return;
+  if (!is_news(lost)) return;
   const auto clock = value(core_.run.trained_version().value_or(version_id{}));
   // What a newcomer fails by, those that have trained without it have not met.
-  const bool has_just_come = !view().is_first() && !view().had(seat);
+  const auto came = came_.find(seat);
+  const bool has_just_come = came != came_.end() && clock < came->second + at_the_same_time;
   const auto before =
       has_just_come ? std::nullopt : std::exchange(last_failure_, std::pair(clock, lost.why));
   if (before && clock < before->first + at_the_same_time)
@@ -169,6 +176,12 @@ void node::member_failed(seat_id seat, const std::string& why) {
                     before->second + "; " + lost.why,
                 3);
   go_on_without(lost, frames::goodbye::cause::run);
+}
+
+void node::note_newcomers() {
+  if (view().is_first()) return;
+  for (const auto& m : view().members)
+    if (!view().had(m.seat)) came_.emplace(m.seat, value(view().first_clock));
 }
 
 /// It may have said that it ends, and stay.
@@ -181,8 +194,7 @@ void node::go_on_without(const link_lost& m, frames::goodbye::cause of) {
 /// Its program has said so itself, and has trained all that this one has had of it.
 void node::on(const goes_on_without& m) {
   const link_lost left{m.left, view().name_of(m.left) + " has left", false};
-  if (takes_part() && !gone_.contains(m.left) && may_go_on_without(left))
-    go_on_without(left, frames::goodbye::cause::released);
+  if (is_news(left)) go_on_without(left, frames::goodbye::cause::released);
 }
 
 /// Another one has trained on: nobody needs this one any more.

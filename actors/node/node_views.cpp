@@ -143,6 +143,7 @@ void node::watch_leavers() {
 
 void node::resume() {
   changing_.resume();
+  note_newcomers();
   leavers_.view_begins();
   watch_leavers();
   if (changing_.members_changed()) rates_.begin();

@@ -67,6 +67,15 @@ class Joins(Elastic):
                 self.assertRegex(other.output, "refused: .*" + text, other)
         self.are_equal([*workers, self.started(wanted)], wanted)
 
+    def test_newcomers_that_fail_end_nobody_else(self):
+        wanted = (0, 1, 5)
+        ends = {seat: (1, "after the step", "raise") for seat in (2, 3, 4)}
+        workers = self.pair(wanted, ends=ends)
+        for other in [self.started(wanted, ends=ends) for _ in ends]:
+            self.assertEqual(other.wait(), 1, other)
+            self.assertIn("ValueError: no more pictures", other.output, other)
+        self.are_equal([*workers, self.started(wanted, ends=ends)], wanted)
+
     def test_nobody_joins_a_script_without_state(self):
         wanted = (0, 1, 2)
         workers = self.pair(wanted, state="none")

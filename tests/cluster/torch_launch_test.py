@@ -119,7 +119,7 @@ class TorchLaunch(unittest.TestCase):
         show.write_text((cluster.ROOT / "examples/torch_elastic_show.py").read_text())
         run = self.local(show, self.small_set(), workers=1)
         self.said_of_test(run, 3)
-        for line in "second [|] poseidon: worker 0 is lost: 2 workers go on", r"third [|] poseidon: worker 3 joined: 3 workers go on", \
+        for line in "second [|] poseidon: worker 0 is gone: 2 workers go on", r"third [|] poseidon: worker 3 joined: 3 workers go on", \
                 r"new [|] begins with step [1-9]\d+, as one of 3 workers", "exit codes 0, 0, 0":
             run.wait_for(line)
 

@@ -1,6 +1,8 @@
 # tests/cluster/torch_newcomers_test.py - workers that come in the middle of an epoch go on with the Samplers that the others have.
 """Runs under the Python that has PyTorch. Walks are seeded: a failure names its seed."""
+import contextlib
 import gc
+import io
 import random
 import types
 import unittest
@@ -16,7 +18,8 @@ if __name__ == "__main__":
 from torch.utils.data import DataLoader  # noqa: E402
 
 from newcomer_world import KINDS, Joined, NewcomerWorld  # noqa: E402
-from poseidon.library import PoseidonError  # noqa: E402
+from poseidon.library import LeftOut, PoseidonError  # noqa: E402
+from poseidon.torch.client import Client  # noqa: E402
 from poseidon.torch.members import Change, Members  # noqa: E402
 from poseidon.torch.epochs import View  # noqa: E402
 from poseidon.torch.sampler import Sampler  # noqa: E402
@@ -194,6 +197,16 @@ class ViewsTest(unittest.TestCase):
         self.assertEqual(told, [Change(4, 0, 3, 2, (), (2,))])
         members.follow(5)
         self.assertEqual(told[1:], [Change(5, 0, 2, 3, (1,), ())])
+
+
+class LeftOutTest(unittest.TestCase):
+    def test_a_newcomer_that_is_left_out_joins_again(self):
+        begin = unittest.mock.Mock(side_effect=[LeftOut("one of the others was lost"), "joined"])
+        with unittest.mock.patch.object(Client, "of", return_value=types.SimpleNamespace(begin=begin)) as of, \
+                contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(Client.begun("model", quiet=True), "joined")
+        self.assertEqual(of.call_args_list, 2 * [unittest.mock.call("model", quiet=True)])
+        self.assertEqual(said.getvalue(), "poseidon: one of the others was lost\n")
 
 
 class CollectorTest(unittest.TestCase):
