@@ -36,6 +36,7 @@ void caller::on(const connect_caller& m) {
   of_former_view_ = false;
   early_.clear();
   leavers_.clear();
+  given_ = by_id<parameter_id, bool>(setup_.from->declared.size(), !m.comes);
   // The program asks who it trains with as soon as version 0 is here, and may lend gradients then: that comes after this message, and
   // perhaps before the one that begins training.
   if (!began_) begin_view();
@@ -67,18 +68,24 @@ void caller::begin_view() {
 void caller::on(const gradients_lent& m) {
   for (const auto& [parameter, clock] : m.gradients) {
     lent_[parameter] = value(clock) + 1;
-    if (!frozen_) tell(neighbours_->pushes[parameter], backward_done{replica_id{0}, {clock, 0, 0}});
+    if (!frozen_) send_lent(parameter, value(clock));
     note_push(value(clock));
     begins(value(clock));
   }
+}
+
+/// Where a newcomer's view begins once more, its program has the first version already, and the actors are given it again. The next one must not
+/// come before.
+void caller::send_lent(parameter_id p, std::uint64_t clock) {
+  if (given_[p])
+    tell(neighbours_->pushes[p], backward_done{replica_id{0}, {clock_id{clock}, 0, 0}});
 }
 
 /// The actors of this view have not got any of it.
 void caller::send_lent_again() {
   const auto first = neighbours_->view.first_clock;
   for (const auto p : lent_.ids())
-    if (lent_[p] == first + 1)
-      tell(neighbours_->pushes[p], backward_done{replica_id{0}, {clock_id{first}, 0, 0}});
+    if (lent_[p] == first + 1) send_lent(p, first);
 }
 
 /// A clock's gradients come in its backward pass, and what lies before them is its forward pass, which begins with waiting.
@@ -155,6 +162,12 @@ void caller::on(const layer_fresh& m) {
   // A declared layer has one parameter, with its number.
   setup_.from->fresh.publish(parameter_id{value(m.layer)}, value(m.version), m.nothing);
   fresh_[m.layer] = value(m.version);
+  const auto p = parameter_id{value(m.layer)};
+  if (!given_[p]) {
+    given_[p] = true;
+    const auto first = neighbours_->view.first_clock;
+    if (lent_[p] == first + 1) send_lent(p, first);
+  }
   pause_if_drained();
 }
 
@@ -239,8 +252,8 @@ void caller::on(const resume_training&) {
   pauses_at_.reset();
   paused_ = held_ = frozen_ = false;
   begin_view();
-  for (const auto& fresh : std::exchange(early_, {})) on(fresh);
   send_lent_again();
+  for (const auto& fresh : std::exchange(early_, {})) on(fresh);
   setup_.from->newcomers.forget_given();
   setup_.from->clocks.open();
   gather_state();

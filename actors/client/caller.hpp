@@ -66,6 +66,7 @@ struct caller_setup {
 struct connect_caller {
   program_view view;
   bool lacks_values = false;  ///< others give this worker the view's first version
+  bool comes = false;         ///< and so they do because it has joined with this view
   worker_id leader{};
   by_id<parameter_id, port<backward_done>> pushes;
   port<write_snapshot> checkpointer;
@@ -113,6 +114,7 @@ class caller : public actor<caller> {
  private:
   [[nodiscard]] bool leads() const { return neighbours_->view.self == neighbours_->leader; }
   void begin_view();
+  void send_lent(parameter_id p, std::uint64_t clock);
   void send_lent_again();
   void take(worker_id from, const frames::worker_report& r);
   void take(worker_id from, const frames::factor_offer& o);
@@ -129,6 +131,7 @@ class caller : public actor<caller> {
   std::uint64_t samples_ = 0;
   by_id<layer_id, std::uint64_t> fresh_;     // version that is here
   by_id<parameter_id, std::uint64_t> lent_;  // clocks of which a gradient has been lent
+  by_id<parameter_id, bool> given_;          // the view's first version is here, in this view
   bool frozen_ = false;                      // a worker is lost: what is lent waits
   bool of_former_view_ = false;     // and what arrives is still of the view that has lost it
   std::vector<layer_fresh> early_;  // what has arrived of a view that has not begun here

@@ -89,6 +89,7 @@ void assembly::spawn_graph() {
        .carried = [view = setup.records.view] { return view->own().carried(); },
        .epoch = core_.view().epoch,
        .seats = view.members.empty() ? seat_list{view.seat} : seats_of(view.members),
+       .comes = view.brought(view.seat),
        .lacks_values = has_seat(view.lacking, view.seat)}))
     core_.as_node.monitor(a);
 }

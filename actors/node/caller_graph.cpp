@@ -34,6 +34,7 @@ void caller_graph::connect(const std::vector<port<send_frame>>& links) {
   connect_caller c;
   c.view = view_;
   c.lacks_values = context_.lacks_values;
+  c.comes = context_.comes;
   c.leader = context_.leader;
   // A group is one parameter, with its number.
   for (std::size_t g = 0; g < parameters_.groups(); ++g)

@@ -56,7 +56,8 @@ struct graph_context {
   std::function<traffic()> carried = {};  ///< what this node's links have sent and received
   std::uint64_t epoch = 0;                ///< of the view
   std::vector<seat_id> seats = {};        ///< of its members, by worker
-  bool lacks_values = false;              ///< this node is given the view's first version by others
+  bool comes = false;         ///< this node has joined with the view, as `before` is not null
+  bool lacks_values = false;  ///< this node is given the view's first version by others
 };
 
 class replica_graph {
