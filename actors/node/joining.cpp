@@ -56,7 +56,10 @@ bool joining::lost(const link_lost& m) {
       view.seat == no_seat && (m.on_purpose || core_.setup.cluster.join.size() > 1);
   const bool waits = core_.phase == run_phase::gathering && (view.seat != no_seat || asks_others) &&
                      !view.leads() && !view.has(view.seat);
-  if (!waits || (m.reason && at_.empty())) return false;
+  // Another one than the leader may go for a reason of its own, which ends nobody else where the others go on without it.
+  const bool of_another =
+      m.peer != view.leader() && core_.setup.run && core_.setup.run->survive > 0;
+  if (!waits || (m.reason && at_.empty() && !of_another)) return false;
   core_.members.lost(m.peer, m.why);
   if (at_.empty() && m.peer != view.leader()) return true;
   if (at_.empty()) join_again("the leader is gone", m.peer);
