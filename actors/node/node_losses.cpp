@@ -165,11 +165,14 @@ void node::member_failed(seat_id seat, const std::string& why) {
   const link_lost lost{seat, view().name_of(seat) + " has failed: " + why, false};
   if (!is_news(lost)) return;
   const auto clock = value(core_.run.trained_version().value_or(version_id{}));
-  // What a newcomer fails by, those that have trained without it have not met.
-  const auto came = came_.find(seat);
-  const bool has_just_come = came != came_.end() && clock < came->second + at_the_same_time;
-  const auto before =
-      has_just_come ? std::nullopt : std::exchange(last_failure_, std::pair(clock, lost.why));
+  // What a newcomer fails by, those that have trained without it have not met. And who has come later may not know that it was one.
+  const auto has_just_come = [&](seat_id s) {
+    const auto came = came_.find(s);
+    return came != came_.end() && clock < came->second + at_the_same_time;
+  };
+  const auto before = has_just_come(seat) || has_just_come(view().seat)
+                          ? std::nullopt
+                          : std::exchange(last_failure_, std::pair(clock, lost.why));
   if (before && clock < before->first + at_the_same_time)
     return fail("two nodes have failed within " + std::to_string(at_the_same_time) +
                     " iterations, and the next one would probably fail as they did. " +
