@@ -72,7 +72,7 @@ std::optional<std::uint64_t> session::begin_to_leave(const std::optional<std::st
     if (reason) give_up(*reason);
     return trained;
   }
-  if (others_go_on && before == phase::training && !program_->outlives_losses)
+  if (others_go_on && before == phase::training && may_have_others() && !program_->outlives_losses)
     throw session_error(
         "this worker is to leave while the others go on, and in this run (on-loss=end) they "
         "cannot go on without it");

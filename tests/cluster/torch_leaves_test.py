@@ -62,6 +62,21 @@ class Leaves(Elastic):
         self.assertIn(f"the worker at {there} is in a run: this worker joins it", again.output, again)
         self.assertIn(f"this node listens on {there}", second.output, second)
 
+    def test_a_script_that_runs_alone(self):
+        (worker,) = self.c.workers("""
+import torch
+import poseidon.torch as poseidon
+net = torch.nn.Linear(2, 2)
+optimizer = torch.optim.SGD(net.parameters(), .1)
+poseidon.join(net, optimizer, state=[])
+poseidon.on_change(print)
+net(torch.ones(1, 2)).sum().backward()
+optimizer.step()
+poseidon.leave(others_go_on=True)
+print("left", flush=True)
+""", 1)
+        self.left(worker)
+
     def test_the_others_cannot_go_on(self):
         workers = self.three((0, 2), {1: (5, *LEAVES)}, state="none", options={"on_loss": "end"})
         for worker in workers:

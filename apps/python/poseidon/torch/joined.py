@@ -185,6 +185,11 @@ class Joined:
         return self.members.seat
 
     @property
+    def has_others(self) -> bool:
+        """Whether the run has had other workers, or may have."""
+        return self._has_others
+
+    @property
     def size(self) -> int:
         """How many workers there are now."""
         return self.members.size
