@@ -7,13 +7,13 @@ from torch import nn
 import poseidon.torch as poseidon
 
 torch.set_num_threads(1)
-ends = {}  # by seat: step, place in it, how
+ends = {}  # by seat, or for "me": step, place in it, how
 here = (None, None)  # the step, and this worker's seat
 
 def end_at(place):
     step, seat = here
-    if seat in ends and ends[seat][:2] == (step, place):
-        how = ends[seat][2]
+    *when, how = ends.get(seat) or ends.get("me") or (None,)
+    if when == [step, place]:
         print("ends", flush=True)
         if how == "raise":
             raise ValueError("no more pictures")
@@ -38,6 +38,12 @@ class Net(nn.Module):
         if x.requires_grad:
             x.register_hook(lambda g: end_at("backward"))  # when gradients of self.b have left
         return self.b(torch.relu(x))
+
+def last_step(views, wanted):
+    # A newcomer that tries twice has the second number: how many there are is what can be waited for.
+    number, without = wanted
+    first, seats = views[-1][:2]
+    return first + 6 if len(seats) == number and not set(seats) & set(without) else None
 
 def made():
     torch.manual_seed(1)

@@ -1,6 +1,6 @@
 # tests/cluster/torch_joined_state_test.py - a worker that joins later has what the others have of each kind of object: optimizers, schedulers,
 # averaged models; and what cannot be given to it is refused at join().
-"""Real processes. All train until a view of the wanted workers stands, and some steps more."""
+"""Real processes. All train until a view of so many workers as are wanted stands, and some steps more."""
 import unittest
 
 import cluster
@@ -9,7 +9,6 @@ from elastic_world import EXACT, WORLD
 
 SCRIPT = WORLD + """
 wanted, comes_later, broadcast = (ast.literal_eval(word) for word in sys.argv[1:4])
-MORE = 6
 S = torch.optim.lr_scheduler
 
 class Parts(nn.Module):
@@ -49,7 +48,7 @@ while True:
     progress.step += 1
     if progress.step == begin + 3:
         print("trains", flush=True)
-    last = next((v.first_clock + MORE for v in joined.members.views if v.seats == wanted), None)
+    last = last_step(joined.members.views, (wanted, ()))
     if last is not None and progress.step >= last:
         break
 joined.synchronize()
@@ -158,11 +157,10 @@ class JoinedState(unittest.TestCase):
 
     def all_trained(self, broadcast):
         """By worker, what it prints of its content."""
-        wanted = (0, 1, 2)
-        workers = [self.started(wanted, broadcast, first=2), self.started(wanted, broadcast)]
+        workers = [self.started(3, broadcast, first=2), self.started(3, broadcast)]
         for worker in workers:
             worker.wait_for("^trains")
-        workers.append(self.later(wanted, broadcast))
+        workers.append(self.later(3, broadcast))
         out = []
         for worker in workers:
             self.assertEqual(worker.wait(), 0, worker)
