@@ -34,7 +34,7 @@ std::string list_of(const std::vector<frames::member>& members, const agreed_vie
 
 /// "worker 3 (10.0.0.9:7600) joined, worker 1 (10.0.0.7:7600) left"; empty: the members, or the witnesses, stay.
 std::string describe_nodes(std::vector<frames::member> agreed_view::*nodes,
-                           const agreed_view& before, const agreed_view& now) {
+                           const agreed_view& before, const agreed_view& now, bool of_programs) {
   std::string out;
   const auto add = [&](const std::string& who, const char* what) {
     if (!who.empty()) out += (out.empty() ? "" : ", ") + who + what;
@@ -44,7 +44,10 @@ std::string describe_nodes(std::vector<frames::member> agreed_view::*nodes,
   for (const auto& m : without(before.*nodes, now.*nodes))
     (has_seat(now.lost, m.seat) ? lost : left).push_back(m);
   add(list_of(left, before), " left");
-  add(list_of(lost, before), lost.size() == 1 ? " is lost" : " are lost");
+  const char* is = lost.size() == 1 ? " is lost" : " are lost";
+  // A program that has trained its last step is let go as one that is lost.
+  if (of_programs) is = lost.size() == 1 ? " is gone" : " are gone";
+  add(list_of(lost, before), is);
   return out;
 }
 
@@ -196,9 +199,10 @@ void changing::rebuild() {
     core_.setup.display->note("routes: from iteration " + std::to_string(value(next.first_clock)) +
                               " on: " + routes);
   routes_changed_ = !routes.empty() || (again && routes_changed_);
-  changed_ = describe_nodes(&agreed_view::members, from_, next);
+  const bool of_programs = core_.setup.around != nullptr;
+  changed_ = describe_nodes(&agreed_view::members, from_, next, of_programs);
   members_changed_ = !changed_.empty();
-  const auto of_witnesses = describe_nodes(&agreed_view::witnesses, from_, next);
+  const auto of_witnesses = describe_nodes(&agreed_view::witnesses, from_, next, of_programs);
   changed_ += (changed_.empty() || of_witnesses.empty() ? "" : ", ") + of_witnesses;
   if (changed_.empty())
     changed_ = routes_changed_ ? "routes changed"

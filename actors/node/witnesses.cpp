@@ -8,12 +8,14 @@
 namespace poseidon {
 
 std::optional<std::string> witnesses::objection() const {
-  if (core_.setup.around)
-    return "this run is of programs, and a witness votes only in runs of nets (poseidon-node "
-           "--solver). Start the run without it";
   if (core_.setup.run->survive == 0)
-    return "this run has --survive 0, with which the loss of any node ends it, so a witness would "
-           "be of no use. Start the first node with --survive 1, or the run without a witness";
+    return std::string("this run has ") +
+           (core_.setup.around ? "on-loss=end, with which the loss of any worker"
+                               : "--survive 0, with which the loss of any node") +
+           " ends it, so a witness would be of no use. " +
+           (core_.setup.around ? "Start it with on-loss=go-on, or"
+                               : "Start the first node with --survive 1, or the run") +
+           " without a witness";
   if (core_.setup.choices.by_schedule)
     return "this run's views are those of --views, and a witness needs one more. Start the first "
            "node without --views, or the run without a witness";

@@ -205,14 +205,6 @@ poseidon.join(net, torch.optim.SGD(net.parameters(), .1))
                 self.assertEqual(worker.wait(), 1, worker)
                 self.assertRegex(worker.output, "PoseidonError: .*worker [12]", worker)
 
-    def test_a_witness_is_refused(self):
-        with programs.Programs() as c:
-            first = c.workers(SCRIPT, 2, "{}", "{}", each=lambda place: {"POSEIDON_NODES": 3 if place == 0 else ""})[0]
-            witness = c.node("--witness", "--join", first.wait_for(r"listening on (\S+);")[1])
-            self.assertEqual(witness.wait(), 2, witness)
-            self.assertIn("this run is of programs, and a witness votes only in runs of nets (poseidon-node --solver). Start the run without it",
-                          witness.output)
-
     def test_ctrl_c_is_the_end_of_one_worker(self):
         self.go_on(3, {1: (5, "forward", int(signal.SIGINT))}, code=-int(signal.SIGINT))
 
