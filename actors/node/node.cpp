@@ -92,10 +92,12 @@ void node::on(const link_accepted& m) {
 /// poseidon-node leave
 void node::asked_to_leave(const link_connection& c) {
   if (!leave(0, "asked to by poseidon-node leave"))
-    return core_.members.turn_away(c, core_.trains()
-                                          ? "this node cannot leave: it is the last one, or "
-                                            "the others cannot go on without it"
-                                          : "this node does not train yet");
+    return core_.members.turn_away(
+        c, core_.setup.around ? "this node is part of a program, which leaves by itself: a script "
+                                "by poseidon.leave(others_go_on=True), or by ending its process"
+           : core_.trains()   ? "this node cannot leave: it is the last one, or the others "
+                                "cannot go on without it"
+                              : "this node does not train yet");
   core_.members.dismiss(c);
 }
 

@@ -3,6 +3,7 @@
 #include "apps/library/options.hpp"
 #include "apps/library/words.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -15,8 +16,9 @@ void line_log::trained(const iteration& i, const std::vector<output_value>&) {
                 static_cast<unsigned long long>(i.images));
   std::string line = text;
   if (i.communication_ns > 0) {
-    const auto hidden =
-        1 - static_cast<double>(i.exposed_ns) / static_cast<double>(i.communication_ns);
+    // A program also waits for others that compute longer.
+    const auto hidden = std::max(
+        0.0, 1 - static_cast<double>(i.exposed_ns) / static_cast<double>(i.communication_ns));
     std::snprintf(text, sizeof text, ", %.0f %% of communication hidden", 100 * hidden);
     line += text;
   }

@@ -37,6 +37,9 @@ class Witness(Elastic):
     def test_others_join_and_leave_while_it_votes(self):
         workers = self.pair(3)
         witness = self.witness()
+        refused = cluster.run("poseidon-node", "leave", "--at", self.address)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("this node is part of a program, which leaves by itself: a script by poseidon.leave(others_go_on=True)", refused.stderr)
         gone = self.started(3, ends={"me": (2, "after the step", "leave for good")})
         self.assertEqual(gone.wait(), 0, gone)
         workers.append(self.started(3))
