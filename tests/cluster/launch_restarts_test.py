@@ -95,6 +95,14 @@ class Restarts(launch_script_test.Scripts):
         run.signal(signal.SIGINT)
         self.assert_ended(run, 130, "^launch: stopped by SIGINT$")
 
+    def test_ctrl_c_ends_a_run_that_has_none_but_one_that_is_away(self):
+        run = self.local("--max-restarts", 5, "--add", "127.0.0.1:9", "--token-file", self.cluster.token_file(), 1, "sh", "-c",
+                         "echo 'poseidon: joined: worker 2 of 3; this node listens on 127.0.0.1:8' >&2; exit 7", self.folder)
+        run.wait_for("started again in 3 s")
+        run.signal(signal.SIGINT)
+        self.assert_ended(run, 130, "^launch: stopped by SIGINT$")
+        self.assertEqual(sum(line.startswith("0 | poseidon: joined") for line in run.errors), 1, run)
+
     def test_an_added_worker_that_fails_joins_by_the_addresses_that_were_given(self):
         run = self.local("--max-restarts", 1, "--add", "127.0.0.1:9", "--token-file", self.cluster.token_file(), 1, "sh", "-c",
                          "echo \"$TORCHELASTIC_RESTART_COUNT joins $POSEIDON_JOIN\"; echo 'poseidon: joined: worker 2 of 3; this node listens on 127.0.0.1:8' >&2; "
