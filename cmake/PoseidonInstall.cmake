@@ -54,5 +54,5 @@ install(CODE "
 set(made ${CMAKE_BINARY_DIR}/installed)
 install(DIRECTORY ${made}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR} COMPONENT poseidon)
 install(DIRECTORY ${made}/completions DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion COMPONENT poseidon)
-install(FILES ${made}/poseidon-node@.service DESTINATION lib/systemd/system COMPONENT poseidon)
+install(FILES ${made}/poseidon-node@.service tools/launch/poseidon-script@.service DESTINATION lib/systemd/system COMPONENT poseidon)
 include(PoseidonPackage)

@@ -75,6 +75,8 @@ class Installed(unittest.TestCase):
     def test_the_unit_starts_the_installed_program(self):
         unit = (self.prefix / "lib/systemd/system/poseidon-node@.service").read_text()
         self.assertIn(f"ExecStart={self.prefix}/bin/poseidon-node ", unit)
+        script = "poseidon-script@.service"
+        self.assertEqual((self.prefix / "lib/systemd/system" / script).read_text(), (cluster.ROOT / "tools/launch" / script).read_text())
 
     def test_below_destdir_lies_what_belongs_below_the_prefix_and_names_the_prefix_only(self):
         stage = self.folder / "stage"

@@ -186,6 +186,29 @@ class Local(Scripts):
         self.assertEqual(again.wait(), 0, again)
         self.assertNotIn("built", again.output)
 
+    def test_wrong_options(self):
+        for words, says in ((("--max-restarts", "x", "2", "true"), '"x" is no number of restarts: 0 or more is needed. See'),
+                            (("2", "--max-restarts", "1", "true"), "--max-restarts after the number of workers: options come before it"),
+                            (("--add", "127.0.0.1:1", "2", "true"), "the run has a token of its own; give its file with --token-file"),
+                            (("--token-file", "none", "2", "true"), "none: cannot be read: No such file"),
+                            (("--nodes", "2", "true"), "unrecognized arguments: --nodes")):
+            with self.subTest(says):
+                self.assert_ended(self.local(*words), 2, "^tools/launch/local: .*" + re.escape(says))
+
+    def test_one_worker_with_a_token_file_listens_for_those_that_are_added_later(self):
+        seen, = self.environments(self.local("--token-file", self.cluster.token_file(), 1, sys.executable, "-c", SHOW), "0")
+        self.assertEqual((seen["POSEIDON_NODES"], seen["POSEIDON_JOIN"]), ("1", ""))
+        self.assertRegex(seen["POSEIDON_LISTEN"], r"^127\.0\.0\.1:\d+$")
+        self.assertEqual(seen["POSEIDON_TOKEN"], "a token for tests only")
+
+    def test_workers_that_are_added_know_members_and_no_rank(self):
+        where = "10.0.0.1:7601,[fe80::1]:41735"
+        for place, env in enumerate(self.environments(self.local("--add", where, "--token-file", self.cluster.token_file(), 2, sys.executable, "-c", SHOW), "01")):
+            self.assertEqual([env[f"POSEIDON_{name}"] for name in ("JOIN", "LISTEN", "NODES", "TOKEN")], [where, "", "", "a token for tests only"])
+            self.assertEqual((env["LOCAL_RANK"], env["LOCAL_WORLD_SIZE"]), (str(place), "2"))
+            for name in "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT":
+                self.assertNotIn(name, env)
+
     def test_help_and_wrong_use(self):
         for words, code in (("--help",), 0), ((), 2), (("2",), 2), (("0", "true"), 2), (("two", "true"), 2):
             done = subprocess.run([LAUNCH / "local", *words], capture_output=True, text=True, check=False)
@@ -241,7 +264,10 @@ class Ssh(Scripts):
             taken = address.split(":")[1]
             for hosts, command, options, says in (("127.0.0.1\n", (), (), "after `--` comes the command line of a script"),
                                                   ("127.0.0.1\n", ("--solver", "s"), (), "after `--` comes the command line of a script"),
-                                                  ("127.0.0.1\n", ("true",), ("--add", "x:1", "--token-file", "t"), "--script does not go with --add"),
+                                                  ("127.0.0.1\n", ("true",), ("--add", "x:1"), "the run has a token of its own; give its file"),
+                                                  ("127.0.0.1\n", ("true",), ("--add", "x", "--token-file", "t"), "--add x: HOST:PORT is needed"),
+                                                  ("127.0.0.1\n", ("true",), ("--max-restarts", "-1"), "\"-1\" is no number of restarts"),
+                                                  ("127.0.0.1\n", ("true",), ("--max-restarts", "two"), "\"two\" is no number of restarts"),
                                                   ("127.0.0.1\n", ("true",), ("--program", "x"), "--script does not go with --program"),
                                                   ("127.0.0.1\n", ("true",), ("--port", taken), f"port {taken} or the one after it cannot be had"),
                                                   ("beta\n", ("true",), ("--port", "0"), "beta: the workers of a script have to know its port")):

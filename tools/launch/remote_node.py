@@ -45,6 +45,7 @@ class Node:
         self.address = None  # where other nodes reach it
         self.member = False  # it has joined the others, or they have joined it
         self.deaths = 0  # since it was a member
+        self.restarts = 0
 
     def command(self):
         remote = shlex.join(["sh", "-c", REMOTE, "poseidon", self.options.directory, str(self.options.grace), *self.words])
@@ -57,11 +58,15 @@ class Node:
         line = shlex.join(["cd", self.options.directory]) + " && " + shlex.join([*self.words, "--token-file", "TOKEN"])
         return line if self.host.local else shlex.join([*shlex.split(self.options.ssh), self.host.destination, line])
 
-    def come_back(self, others, token, events):
-        """Starts it again, as one that joins the run of these nodes."""
-        self.words = [self.words[0], "--join", ",".join(o.address for o in others), *self.each]
+    def come_back(self, addresses, token, events):
+        """Starts it again, as one that joins the run of those who listen there."""
+        self.restarts += 1
+        self.join(",".join(addresses))
         self.code, self.last_error, self.has_left, self.address = None, "", False, None
         self.start(token, events)
+
+    def join(self, addresses):
+        self.words = [self.words[0], "--join", addresses, *self.each]
 
     def start(self, token, events):
         self.process = subprocess.Popen(self.command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE,

@@ -13,8 +13,9 @@ import signal
 import socket
 import sys
 import time
+import typing
 
-from host_file import WrongUse
+from host_file import Unclear, WrongUse
 from remote_node import Node, signal_name
 from ssh_run import Run, say
 
@@ -59,36 +60,50 @@ def hold_ports(first=0):
 
 # -- the environment --------------------------------------------------------------------------------------
 
-def torchruns(rank, world, local_rank, local_world, group, groups, address, port, run):
-    """What torchrun sets. There is no agent with a store, so worker 0 opens one at MASTER_PORT. Workers are not started again."""
-    return {"RANK": rank, "WORLD_SIZE": world, "LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_world, "GROUP_RANK": group,
-            "GROUP_WORLD_SIZE": groups, "ROLE_NAME": "default", "ROLE_RANK": rank, "ROLE_WORLD_SIZE": world, "MASTER_ADDR": address,
-            "MASTER_PORT": port, "TORCHELASTIC_RUN_ID": run, "TORCHELASTIC_RESTART_COUNT": 0, "TORCHELASTIC_MAX_RESTARTS": 0,
-            "TORCHELASTIC_USE_AGENT_STORE": False}
+class Meeting(typing.NamedTuple):
+    """Where the workers meet at the start: the first one's address, its MASTER_PORT, and the address at which its Poseidon listens, at the next port."""
+    address: str
+    port: int
+    listen: str
 
 
-def poseidons(rank, world, listen, join):
-    if world == 1:
+def torchruns(local_rank, local_world, run, max_restarts, rank=None, world=None, group=None, groups=None, meeting=None):
+    """What torchrun sets. There is no agent with a store, so worker 0 opens one at MASTER_PORT. One that joins a run knows only its place on its machine."""
+    out = {"LOCAL_RANK": local_rank, "LOCAL_WORLD_SIZE": local_world, "TORCHELASTIC_RUN_ID": run, "TORCHELASTIC_RESTART_COUNT": 0,
+           "TORCHELASTIC_MAX_RESTARTS": max_restarts, "TORCHELASTIC_USE_AGENT_STORE": False}
+    if meeting:
+        out.update({"RANK": rank, "WORLD_SIZE": world, "GROUP_RANK": group, "GROUP_WORLD_SIZE": groups, "ROLE_NAME": "default", "ROLE_RANK": rank,
+                    "ROLE_WORLD_SIZE": world, "MASTER_ADDR": meeting.address, "MASTER_PORT": meeting.port})
+    return out
+
+
+def poseidons(rank, world, meeting, options):
+    if options.add:
+        return {"POSEIDON_LISTEN": "", "POSEIDON_NODES": "", "POSEIDON_JOIN": options.add}
+    if world == 1 and not options.token_file:  # nobody can join a worker whose token nobody has
         return {}
     if rank == 0:
-        return {"POSEIDON_LISTEN": listen, "POSEIDON_NODES": world, "POSEIDON_JOIN": ""}
-    return {"POSEIDON_LISTEN": "", "POSEIDON_NODES": "", "POSEIDON_JOIN": join}
+        return {"POSEIDON_LISTEN": f"{meeting.listen}:{meeting.port + 1}", "POSEIDON_NODES": world, "POSEIDON_JOIN": ""}
+    return {"POSEIDON_LISTEN": "", "POSEIDON_NODES": "", "POSEIDON_JOIN": f"{bracketed(meeting.address)}:{meeting.port + 1}"}
 
 
-def workers_of(hosts, words, options, address, port, listen, named):
-    """A worker for each slot: those of one host are neighbours. `listen`: the first one's address; `named(host, place, slots, rank)`."""
+def bracketed(address):
+    return f"[{address}]" if ":" in address else address
+
+
+def workers_of(hosts, words, options, meeting, named):
+    """A worker for each slot: those of one host are neighbours. `meeting`: None where they join a run; `named(host, place, slots, rank)`."""
     slots = collections.Counter()  # in the order of the file
     for host in hosts:
         slots[host.address] += host.slots
     by_address = {host.address: host for host in reversed(hosts)}
     run, world = f"poseidon-{secrets.token_hex(4)}", sum(slots.values())
-    bracketed = f"[{address}]" if ":" in address else address
     out = []
     for group, (name, count) in enumerate(slots.items()):
         for place in range(count):
             rank = len(out)
-            sets = torchruns(rank, world, place, count, group, len(slots), address, port, run)
-            sets.update(poseidons(rank, world, f"{listen}:{port + 1}", f"{bracketed}:{port + 1}"))
+            sets = torchruns(place, count, run, options.max_restarts, rank, world, group, len(slots), meeting)
+            sets.update(poseidons(rank, world, meeting, options))
             defaults = dict(DEFAULTS)
             if count > 1:
                 defaults["OMP_NUM_THREADS"] = "1"
@@ -96,7 +111,39 @@ def workers_of(hosts, words, options, address, port, listen, named):
                 defaults["GLOO_SOCKET_IFNAME"] = "lo"  # else gloo asks what this machine's name means
             out.append(Worker(named(by_address[name], place, count, rank), by_address[name], words, options,
                               {key: str(value) for key, value in sets.items()}, defaults))
+    if meeting:
+        out[0].reached_at = bracketed(meeting.address)
     return out
+
+
+def add_options(parser):
+    """Those of local and of ssh --script."""
+    parser.add_argument("--max-restarts", type=count_of, default=0)
+    parser.add_argument("--token-file")
+    parser.add_argument("--add")
+
+
+def count_of(text):
+    if not re.fullmatch(r"\d{1,6}", text):
+        raise Unclear(f'"{text}" is no number of restarts: 0 or more is needed')
+    return int(text)
+
+
+def check_add(options):
+    """--add for the workers of a script."""
+    if not re.fullmatch(r"[^,\s]+:\d+(,[^,\s]+:\d+)*", options.add):
+        raise WrongUse(f"--add {options.add}: HOST:PORT is needed, or several with commas between them: where members of the run listen, as they have said")
+
+
+def read_token(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            token = file.readline().rstrip("\r\n")
+    except (OSError, UnicodeDecodeError) as e:
+        raise WrongUse(f"--token-file {path}: cannot be read: {getattr(e, 'strerror', None) or e}") from None
+    if not token:
+        raise WrongUse(f"--token-file {path}: its first line is empty. Make one with: openssl rand -hex 32 > {path}")
+    return token
 
 
 class Worker(Node):
@@ -107,6 +154,10 @@ class Worker(Node):
         self.sets, self.defaults = sets, defaults
         self.what = words[0]
 
+    def join(self, addresses):
+        """The others have gone on: worker 0 begins no second run. It listens where it did."""
+        self.sets.update(POSEIDON_NODES="", POSEIDON_JOIN=addresses, TORCHELASTIC_RESTART_COUNT=str(self.restarts))
+
     def command(self):
         plan = {"directory": self.options.directory, "grace": self.options.grace, "set": self.sets, "default": self.defaults,
                 "roots": self.options.roots, "words": self.words}
@@ -115,7 +166,7 @@ class Worker(Node):
 
     def shown(self):
         assigned = [f"{name}={value}" for name, value in self.sets.items() if not name.startswith("TORCHELASTIC_")]
-        token = ["POSEIDON_TOKEN=TOKEN"] if int(self.sets["WORLD_SIZE"]) > 1 else []
+        token = ["POSEIDON_TOKEN=TOKEN"] if self.sets.get("POSEIDON_LISTEN") or self.sets.get("POSEIDON_JOIN") else []
         line = shlex.join(["cd", self.options.directory]) + " && " + shlex.join(["env", *assigned, *token, *self.words])
         return line if self.host.local else shlex.join([*shlex.split(self.options.ssh), self.host.destination, line])
 
@@ -149,15 +200,27 @@ class Worker(Node):
 # -- the run ----------------------------------------------------------------------------------------------
 
 class ScriptRun(Run):
-    """No worker of a script is started again: the first one that fails ends all."""
+    """A worker that has trained with others is started again, up to max_restarts times. The first other one that fails ends all."""
 
     def __init__(self, workers, token, grace, form="{}: {}"):
         super().__init__(workers, token, grace, speaks=False, survives=False)
+        self.max_restarts = workers[0].options.max_restarts
+        self.survives = self.max_restarts > 0
         self.form = form
+        self.failures = {}  # by worker, code and reason of the failure after which it has not joined again, in order
 
     def start_all(self):
         for worker in self.nodes:
             worker.start(self.token, self.events)
+
+    @property
+    def goes_on(self):
+        return super().goes_on or bool(self.adds and self.away)
+
+    def reachable(self):
+        """Where workers join a run that others have begun, the members that they have been told, too."""
+        given = self.nodes[0].options.add.split(",") if self.adds else []
+        return list(dict.fromkeys([*super().reachable(), *given]))
 
     def on_line(self, worker, is_error, line):
         line = line.split("\r")[-1]  # of a bar that a terminal writes over and over, its last state
@@ -165,18 +228,40 @@ class ScriptRun(Run):
             print(self.form.format(worker.name, line), file=sys.stderr if is_error else sys.stdout, flush=True)
         if is_error and line:
             worker.last_error = line
+        ours, prefix, said = line.partition("poseidon: ")
+        if prefix and not ours:
+            self.hear(worker, said)
+
+    def hear(self, node, line):
+        super().hear(node, line)
+        if node.member:
+            self.failures.pop(node, None)
 
     def on_end(self, worker):
+        took_part = worker.member or worker.deaths > 0
+        if worker.member:
+            self.done = worker.code == 0  # the last member's end is that of the run: one that leaves ends well before the others
+        worker.member, worker.address = False, None
         if worker.code != 0:
-            self.failed.append(worker)
-            if not self.ending:
-                self.term_all()
+            self.failures.setdefault(worker, (worker.code, worker.why()))
+        if took_part and self.may_come_back(worker):
+            return self.send_for(worker)
+        others_train = self.adds or any(n.trains for n in self.nodes)
+        if self.survives and not others_train:
+            self.send_for_nobody()
+        if worker.code == 0 or self.ending:
+            return
+        if self.adds or self.survives and took_part and others_train:
+            say(f"{worker.name}: {worker.why()}. The others go on without it")
+        else:
+            self.term_all()
 
     def on_signal(self, number):
         if self.asked is not None:
             self.kill_all()
             return
         self.asked = number
+        self.away.clear()
         say(f"{signal_name(number)}: the workers end; once more kills them all")
         self.tell_all("INT" if number == signal.SIGINT else "TERM")  # Python's KeyboardInterrupt, for its `finally`
         self.steps = [(time.monotonic() + self.grace, self.kill_all)]
@@ -185,10 +270,15 @@ class ScriptRun(Run):
         if self.asked is not None:
             say(f"stopped by {signal_name(self.asked)}")
             return 128 + self.asked
-        if not self.failed:
+        if not self.failures:
             return 0
-        say(f"{self.failed[0].name}: {self.failed[0].why()}")
-        return self.failed[0].code
+        if self.survives and self.done:
+            for worker, (_, why) in self.failures.items():
+                say(f"{worker.name}: {why}. The others have gone on, and have ended well")
+            return 0
+        worker, (code, why) = next(iter(self.failures.items()))
+        say(f"{worker.name}: {why}")
+        return code
 
 
 def say_threads(workers):

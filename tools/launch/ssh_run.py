@@ -1,5 +1,6 @@
 # tools/launch/ssh_run.py - the nodes of one run from their start to their end: who is told what, who comes back, whose fault it was.
 import contextlib
+import math
 import os
 import queue
 import re
@@ -24,6 +25,7 @@ class Run:
         self.nodes, self.token, self.grace = nodes, token, grace
         self.speaks = speaks  # poseidon-node says what it does: not with --log-level quiet
         self.survives = survives and speaks  # the others go on without a node that dies, and say where they are
+        self.max_restarts = math.inf  # of each node
         self.away = []  # nodes that are to be started again, as (time, node)
         self.done = False  # a member has ended as the run has
         self.events = queue.SimpleQueue()  # (node, is_error, line or None at the end of a stream), or a signal's number
@@ -37,7 +39,7 @@ class Run:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda n, _: self.events.put(n))
         self.start_all()
-        while any(n.runs for n in self.nodes):
+        while self.goes_on:
             due = min((at for at, _ in [*self.steps, *self.away]), default=None)
             try:
                 event = self.events.get(timeout=None if due is None else max(due - time.monotonic(), 0))
@@ -52,6 +54,10 @@ class Run:
                 self.on_line(*event)
         return self.verdict()
 
+    @property
+    def goes_on(self):
+        return any(n.runs for n in self.nodes)
+
     def start_all(self):
         """The others wait until the first one says where it listens, if it says anything."""
         self.nodes[0].start(self.token, self.events)
@@ -64,14 +70,14 @@ class Run:
             self.steps.pop(0)[1]()
         for node in [n for at, n in self.away if at <= now]:
             self.away = [(at, n) for at, n in self.away if n is not node]
-            if others := self.reachable():
-                node.come_back(others, self.token, self.events)
+            if addresses := self.reachable():
+                node.come_back(addresses, self.token, self.events)
             else:
                 self.away.append((now + BACK_AFTER_S, node))
 
     def reachable(self):
-        """Those whom a node can ask to join the run."""
-        return [n for n in self.nodes if n.trains and n.address]
+        """Where a node can ask to join the run."""
+        return [n.address for n in self.nodes if n.trains and n.address]
 
     def start_others(self, port):
         for node in self.nodes[1:]:
@@ -85,16 +91,21 @@ class Run:
         if is_error and line:
             node.last_error = line
         node.has_left = node.has_left or line.startswith("left the run before iteration")
+        self.hear(node, line)
+
+    def hear(self, node, line):
+        """Who is a member, and where it can be reached. The lines of two nodes come in any order."""
+        first = self.nodes[0]
         listening = re.match(r"listening on \S+:(\d+)\b", line)
-        if listening and node is self.nodes[0] and self.nodes[-1].process is None and not self.ending:
-            node.address = f"{node.reached_at}:{listening[1]}"
-            self.start_others(listening[1])
-        joined = re.match(r"joined: worker \d+ of \d+", line)
-        if joined:
+        if listening and node is first and not self.ending:
+            first.address, first.member = f"{first.reached_at}:{listening[1]}", any(n.member for n in self.nodes)
+            if self.nodes[-1].process is None:
+                self.start_others(listening[1])
+        if re.match(r"joined: worker \d+ of \d+", line):
             node.member, node.deaths, self.formed = True, 0, True
             here = re.search(r"; this node listens on (\S+)$", line)
             node.address = here[1] if here else None
-            self.nodes[0].member = self.nodes[0].member or self.nodes[0].address is not None
+            first.member = first.member or first.address is not None
 
     def on_stream_end(self, node):
         node.open_streams -= 1
@@ -122,7 +133,8 @@ class Run:
             self.end_all()
 
     def may_come_back(self, node):
-        return self.survives and not self.ending and node.code not in (0, DIVERGED) and bool(self.reachable())
+        return (self.survives and not self.ending and node.code not in (0, DIVERGED) and node.restarts < self.max_restarts
+                and bool(self.reachable()))
 
     def send_for_nobody(self):
         """There is no run any more for them to join."""
@@ -134,7 +146,8 @@ class Run:
     def send_for(self, node):
         delay = min(BACK_AFTER_S * 2 ** node.deaths, BACK_AT_MOST_S)
         node.deaths += 1
-        say(f"{node.name}: {node.why()}. The others go on, and it is started again in {delay} s")
+        which = "" if self.max_restarts == math.inf else f", restart {node.restarts + 1} of {self.max_restarts}"
+        say(f"{node.name}: {node.why()}. The others go on, and it is started again in {delay} s{which}")
         self.away.append((time.monotonic() + delay, node))
 
     def on_signal(self, number):

@@ -40,6 +40,7 @@ says "weights" poseidon-data info smoke_iter_3.caffemodel
 says "poseidon-node" bash -c 'zcat /usr/share/man/man1/poseidon-node.1.gz'
 says "_poseidon_node" bash -c 'source /usr/share/bash-completion/completions/poseidon-node && complete -p poseidon-node'
 says "ExecStart=/usr/bin/poseidon-node" cat /usr/lib/systemd/system/poseidon-node@.service
+says "ExecStart=/usr/bin/env \$COMMAND" cat /usr/lib/systemd/system/poseidon-script@.service
 
 if compgen -G "/tmp/poseidon-gpu_*.deb" > /dev/null; then
   quietly apt-get --yes install --no-install-recommends /tmp/poseidon-gpu_*.deb
