@@ -82,7 +82,10 @@ void session::start() {
   auto s = setup();
   prepare(s);
   view_ = s.records.view;
-  if (options_.web) page_ = web::serve_live(*options_.web, options_.web_token, view_, options_.tls);
+  if (options_.web) {
+    page_ = web::serve_live(*options_.web, options_.web_token, view_, options_.tls);
+    lines_->note("page at " + page_->url());
+  }
   auto host = std::make_unique<node_host>();
   host->start(std::move(s));
   host_ = std::move(host);

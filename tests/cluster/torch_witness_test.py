@@ -35,8 +35,11 @@ class Witness(Elastic):
                 self.address = self.enterContext(cluster.reserved_address())
 
     def test_others_join_and_leave_while_it_votes(self):
-        workers = self.pair(3)
+        workers = self.pair(3, env={"POSEIDON_WEB": "127.0.0.1:0"})
         witness = self.witness()
+        page = workers[0].wait_for(r"page at http://(\S+)/")[1]
+        listed = cluster.run("poseidon-node", "members", "--attach", page).stdout
+        self.assertRegex(listed, r"2 nodes and 1 witness, worker 0 leads\nworker 0 .*\nworker 1 .*\nwitness 2 .* votes")
         refused = cluster.run("poseidon-node", "leave", "--at", self.address)
         self.assertEqual(refused.returncode, 2, refused.stderr)
         self.assertIn("this node is part of a program, which leaves by itself: a script by poseidon.leave(others_go_on=True)", refused.stderr)
