@@ -64,7 +64,7 @@ def show():
 
     print("-- the first one is killed", flush=True)
     first.process.kill()
-    address = others[0].wait_for(r"this node listens on (\S+)")[1]
+    address = others[0].wait_for(r"this worker listens on (\S+)")[1]
     others[0].wait_for("2 workers go on")
 
     others.append(Worker("new", JOIN=address))

@@ -164,7 +164,7 @@ void joining::compare_programs(bool later) const {
   if (run.declared.empty())
     throw std::invalid_argument(
         "worker 0 is a poseidon-node, which trains a net of its own. Join it with poseidon-node "
-        "--join, or start this program as the first worker, with listen and nodes");
+        "--join, or start this program as the first worker, with --listen and --nodes");
   if (const auto text = difference(around->declared, run.declared); !text.empty())
     throw std::invalid_argument(text);
   if (around->takes_newcomers != run.takes_newcomers) {

@@ -14,7 +14,7 @@ class Restarts(launch_script_test.Scripts):
     JOINED = """
         echo "$RANK $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS listens '$POSEIDON_LISTEN' nodes '$POSEIDON_NODES' joins '$POSEIDON_JOIN'" >&2
         if [ -n "$POSEIDON_NODES" ]; then echo "poseidon: listening on $POSEIDON_LISTEN; others join with join=$POSEIDON_LISTEN" >&2
-        else echo "poseidon: joined: worker $RANK of 2; this node listens on 127.0.0.1:$((1000 + RANK))" >&2; fi
+        else echo "poseidon: joined: worker $RANK of 2; this worker listens on 127.0.0.1:$((1000 + RANK))" >&2; fi
         """
 
     def restarted(self, times, workers, text):
@@ -97,7 +97,7 @@ class Restarts(launch_script_test.Scripts):
 
     def test_ctrl_c_ends_a_run_that_has_none_but_one_that_is_away(self):
         run = self.local("--max-restarts", 5, "--add", "127.0.0.1:9", "--token-file", self.cluster.token_file(), 1, "sh", "-c",
-                         "echo 'poseidon: joined: worker 2 of 3; this node listens on 127.0.0.1:8' >&2; exit 7", self.folder)
+                         "echo 'poseidon: joined: worker 2 of 3; this worker listens on 127.0.0.1:8' >&2; exit 7", self.folder)
         run.wait_for("started again in 3 s")
         run.signal(signal.SIGINT)
         self.assert_ended(run, 130, "^launch: stopped by SIGINT$")
@@ -105,7 +105,7 @@ class Restarts(launch_script_test.Scripts):
 
     def test_an_added_worker_that_fails_joins_by_the_addresses_that_were_given(self):
         run = self.local("--max-restarts", 1, "--add", "127.0.0.1:9", "--token-file", self.cluster.token_file(), 1, "sh", "-c",
-                         "echo \"$TORCHELASTIC_RESTART_COUNT joins $POSEIDON_JOIN\"; echo 'poseidon: joined: worker 2 of 3; this node listens on 127.0.0.1:8' >&2; "
+                         "echo \"$TORCHELASTIC_RESTART_COUNT joins $POSEIDON_JOIN\"; echo 'poseidon: joined: worker 2 of 3; this worker listens on 127.0.0.1:8' >&2; "
                          "exit $((7 * (1 - TORCHELASTIC_RESTART_COUNT)))", self.folder)
         self.assertEqual(run.wait(), 0, run)
         self.assertIn("0 | 1 joins 127.0.0.1:9", run.lines)

@@ -47,7 +47,7 @@ class LibraryWaits(unittest.TestCase):
         self.assertRegex(first.output, rf"(?m)^poseidon: listening on {addresses[0]}; waiting for 2 workers$", first)
         self.assertRegex(first.output, r"(?m)^poseidon: waiting for 1 more worker: 2 of 3 are here$", first)
         for other in others:
-            self.assertRegex(other.output, rf"(?m)^poseidon: reached the first node, {addresses[0]}; waiting until all are there$", other)
+            self.assertRegex(other.output, rf"(?m)^poseidon: reached the first worker, {addresses[0]}; waiting until all are there$", other)
         self.assertIn("poseidon: waiting for 1 more worker: 2 of 3 are here", others[0].output + others[1].output, others)
 
     def test_quiet(self):

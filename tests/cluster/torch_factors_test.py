@@ -137,7 +137,7 @@ class Factors(unittest.TestCase):
                 self.assertIn("by factors [] right restored", self.train(c, number, "plain", "local", "sgd", env=env))
 
     def test_what_they_cannot_do_is_refused(self):
-        for case, mode, text in (("larger", "local", "have 12 rows in clock 8, at most 6 were offered"),
+        for case, mode, text in (("larger", "local", "have 12 rows in step 8, at most 6 were offered"),
                                  ("another way", "local", '"first.weight" goes as factors, and a backward pass has reached it by another way'),
                                  ("autocast", "local", "goes as factors, and a backward pass has reached it by another way"),
                                  ("autocast", "ddp", "goes as factors, and a backward pass has reached it by another way"),

@@ -38,7 +38,7 @@ class Joins(Elastic):
         first, second = self.started(2, first=2, **more), self.started(2, **more)
         self.assertEqual(first.wait(), -KILL, first)
         second.wait_for("^trains")
-        at = re.search(r"this node listens on (\S+)", "\n".join(second.errors))[1]
+        at = re.search(r"this worker listens on (\S+)", "\n".join(second.errors))[1]
         self.are_equal([second, self.started(2, env={"POSEIDON_JOIN": f"{self.address},{at}"}, without=(0,))])
 
     def test_one_that_joined_dies(self):

@@ -44,7 +44,7 @@ class Leaves(Elastic):
         more = {"without": (0,), "ends": {0: (4, *LEAVES)}}
         first, second = self.started(2, first=2, **more), self.started(2, **more)
         self.left(first)
-        at = second.wait_for(r"this node listens on (\S+)")[1]
+        at = second.wait_for(r"this worker listens on (\S+)")[1]
         self.are_equal([second, self.started(2, env={"POSEIDON_JOIN": f"{self.address},{at}"}, without=(0,))])
 
     def test_the_same_command_begins_and_comes_back(self):
@@ -58,7 +58,7 @@ class Leaves(Elastic):
         self.are_equal([second, again])
         self.assertIn("nobody at join is in a run: this worker begins it", first.output, first)
         self.assertIn(f"the worker at {there} is in a run: this worker joins it", again.output, again)
-        self.assertIn(f"this node listens on {there}", second.output, second)
+        self.assertIn(f"this worker listens on {there}", second.output, second)
 
     def test_a_script_that_runs_alone(self):
         (worker,) = self.c.workers("""

@@ -158,7 +158,7 @@ class Losses(unittest.TestCase):
                 workers[seat].wait_for("^views")
             workers[1].signal(signal.SIGCONT)
             self.assertEqual(workers[1].wait(), 1, workers[1])
-            self.assertRegex(workers[1].output, "PoseidonError: the other nodes have gone on without this one", workers[1])
+            self.assertRegex(workers[1].output, "PoseidonError: the other workers have gone on without this one", workers[1])
             self.open_gate(gate, 0, 2)
             self.views_of(workers, [0, 2])
 
@@ -215,7 +215,7 @@ poseidon.join(net, torch.optim.SGD(net.parameters(), .1))
             for seat, worker in enumerate(workers):
                 if seat != 1:
                     self.assertEqual(worker.wait(), 1, worker)
-                    self.assertRegex(worker.output, "PoseidonError: .*worker 1 left after 10 clocks.*Give all of them the same number", worker)
+                    self.assertRegex(worker.output, "PoseidonError: .*worker 1 left after 10 steps.*Give all of them the same number", worker)
 
     def test_one_dies_when_the_others_leave(self):
         with programs.Programs() as c:

@@ -101,8 +101,8 @@ class Optimizers(unittest.TestCase):
         programs.each_is_fine(self, HEAD, FINE)
 
     def test_workers_whose_optimizers_differ(self):
-        alike = r'clock 0, ".*": workers [01] and [01] have the same learning rate, and another .*on all of them'
-        for case, text in (("another rate", r'clock 0, ".*": worker [01] has the learning rate 0\.[12], worker [01] 0\.[12]\. .*same schedule'),
+        alike = r'step 0, ".*": workers [01] and [01] have the same learning rate, and another .*on all of them'
+        for case, text in (("another rate", r'step 0, ".*": worker [01] has the learning rate 0\.[12], worker [01] 0\.[12]\. .*same schedule'),
                            ("another optimizer", alike), ("state on one", alike)):
             with self.subTest(case), programs.Programs() as c:
                 for worker in c.workers(TWO, 2, case):

@@ -351,7 +351,7 @@ class Refusals(unittest.TestCase):
 
     def test_unequal_batches(self):
         _, texts, workers = self.two("unequal batches")
-        self.assertRegex(texts[1], r"worker 0 left after 4 clocks, and this worker trains clock 4.*drop_last", workers)
+        self.assertRegex(texts[1], r"worker 0 left after 4 steps, and this worker trains step 4.*drop_last", workers)
         self.assertIn("trained", texts[0], workers)
 
     def test_a_worker_that_dies(self):

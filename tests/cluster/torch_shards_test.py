@@ -264,10 +264,10 @@ class Shards(unittest.TestCase):
     def test_workers_that_step_otherwise(self):
         self.refused_by_all("another optimizer", "worker 0 makes steps of SGD on the shards, this one steps of AdamW on the shards")
         self.refused_by_all("another mode", "worker 0 makes steps of SGD on the shards, this one its own steps")
-        self.refused_by_all("another rate", r'clock 3, ".*": worker [01] has the learning rate 0\.0?1, worker [01] 0\.0?1\. .*same schedule')
-        self.refused_by_all("another momentum", r'clock 0, ".*": workers [01] and [01] have the same learning rate, and another momentum')
-        self.refused_by_all("other state", r'clock 0, ".*": workers [01] and [01] have the same .* first state.*on all of them')
-        self.refused_by_all("state on one", r'clock 0, ".*": workers [01] and [01] have the same .* number of steps.*on all of them')
+        self.refused_by_all("another rate", r'step 3, ".*": worker [01] has the learning rate 0\.0?1, worker [01] 0\.0?1\. .*same schedule')
+        self.refused_by_all("another momentum", r'step 0, ".*": workers [01] and [01] have the same learning rate, and another momentum')
+        self.refused_by_all("other state", r'step 0, ".*": workers [01] and [01] have the same .* first state.*on all of them')
+        self.refused_by_all("state on one", r'step 0, ".*": workers [01] and [01] have the same .* number of steps.*on all of them')
 
     def test_an_optimizer_whose_state_is_lost_says_so(self):
         with programs.Programs() as c:

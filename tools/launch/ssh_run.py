@@ -103,7 +103,7 @@ class Run:
                 self.start_others(listening[1])
         if re.match(r"joined: worker \d+ of \d+", line):
             node.member, node.deaths, self.formed = True, 0, True
-            here = re.search(r"; this node listens on (\S+)$", line)
+            here = re.search(r"; this (?:node|worker) listens on (\S+)$", line)
             node.address = here[1] if here else None
             first.member = first.member or first.address is not None
 

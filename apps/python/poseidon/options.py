@@ -37,10 +37,15 @@ _HYPHENATED = re.compile(r"(?<![\w/.-])(" + "|".join(sorted((name for name in OP
 # What scripts say in another way.
 _IN_SCRIPTS = {"newcomers=accept": "state=[...]", "newcomers=refuse": "no state=[...]",
                "poseidon_leave_others": "poseidon.leave(others_go_on=True)"}
+# As words of a sentence: not within a name, a path, an address or an option.
+_OTHER_WORDS = {"node": "worker", "iteration": "step", "clock": "step"}
+_OTHER_WORD = re.compile(r"""(?<![\w./"'=-])(""" + "|".join(_OTHER_WORDS) + r""")(?=s?(?![\w/"=-]|[.:]\w))""")
 
 
 def in_script_words(text: str) -> str:
-    """The library names options as a program in C gives them, "token-file=FILE"; a script writes token_file=FILE."""
+    """The library names options as a program in C gives them, "token-file=FILE"; a script writes token_file=FILE. Nodes are a script's workers, and what
+    they count are its steps."""
     for option, words in _IN_SCRIPTS.items():
         text = text.replace(option, words)
+    text = _OTHER_WORD.sub(lambda found: _OTHER_WORDS[found[1]], text)
     return _HYPHENATED.sub(lambda found: found[1].replace("-", "_") + "=", text)
