@@ -7,7 +7,7 @@ import poseidon.torch as poseidon
 
 torch.set_num_threads(1)
 words, wanted, state_is, ends = (ast.literal_eval(word) for word in sys.argv[1:5])
-kind = words.pop("model", "norm")
+kind, form = words.pop("model", "norm"), words.pop("wire", "float32")
 
 def layers():
     # With 30 small parameters, which travel together, and an integer buffer.
@@ -30,6 +30,9 @@ def inner(net, optimizer, scheduler, step, seat, scaler=None):
 
 def f32(x):
     return torch.tensor(x, dtype=torch.float32)
+
+def travelled(x):
+    return x.to(getattr(torch, form)).float()
 
 class Simulated:
     # All workers of the run; `outer`: what the script has said.
@@ -54,10 +57,10 @@ class Simulated:
             inner(*worker, step, seat)
 
     def mean(self, values):
-        total = values[0]
+        total = travelled(values[0])
         for v in values[1:]:
-            total = total + v
-        return total * f32(1 / len(values))
+            total = total + travelled(v)
+        return travelled(total * f32(1 / len(values)))
 
     @torch.no_grad()
     def push(self, fragments):
@@ -118,7 +121,7 @@ SCRIPT = OUTER + """
 outer = poseidon.Outer(**words)
 net, optimizer, scheduler = made()
 progress = poseidon.Progress(step=0)
-joined = poseidon.join(net, optimizer, outer=outer, state=[scheduler, progress] if state_is else None)
+joined = poseidon.join(net, optimizer, outer=outer, state=[scheduler, progress] if state_is else None, wire=form)
 seat, first = joined.seat, joined.clock
 here = None
 

@@ -134,7 +134,8 @@ class Outer(unittest.TestCase):
 
     def test_all_are_equal_to_one_process_that_makes_the_steps_of_all(self):
         for outer, number, more in (({"every": 1}, 2, 0), ({"every": 4}, 3, 2), ({"every": 3, "rate": .7, "momentum": .5}, 2, 0),
-                                    ({"every": 3, "rate": .7, "momentum": .5, "nesterov": False}, 2, 1), ({"every": 3, "model": "small"}, 2, 0)):
+                                    ({"every": 3, "rate": .7, "momentum": .5, "nesterov": False}, 2, 1), ({"every": 3, "model": "small"}, 2, 0),
+                                    ({"every": 3, "wire": "bfloat16"}, 3, 0)):
             with self.subTest(outer=outer):
                 self.setUp()
                 workers = self.group(number, outer, number, state=False, more=more)
