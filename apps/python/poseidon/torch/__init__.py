@@ -31,22 +31,26 @@ from .distributed import DistributedDataParallel
 from .exchangeable import require_all_of_model
 from .local import LocalClient
 from .members import Change
+from .outer import Outer
+from .outer_client import OuterClient
 from .sampler import Sampler
 from .shards import ShardsClient
 
-__all__ = ["Change", "DistributedDataParallel", "PoseidonError", "Progress", "Sampler", "join", "leave", "no_sync", "on_change", "progress", "rank", "report", "size",
+__all__ = ["Change", "DistributedDataParallel", "Outer", "PoseidonError", "Progress", "Sampler", "join", "leave", "no_sync", "on_change", "progress", "rank", "report", "size",
            "synchronize"]
 
 MODES = ("auto", "shards", "local", "ddp")
 
 
-def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: str = "auto", *, state: Optional[Sequence[object]] = None,
-         broadcast_buffers: bool = True, quiet: bool = False, **options) -> Client:
+def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: str = "auto", *, outer: Optional[Outer] = None,
+         state: Optional[Sequence[object]] = None, broadcast_buffers: bool = True, quiet: bool = False, **options) -> Client:
     """Joins the run with this model, and waits until all workers are there; what it waits for is said on stderr, unless `quiet`. All begin with
     worker 0's parameters and buffers, and take its buffers after each step, unless `broadcast_buffers` is False.
 
     `state`: what a worker needs that joins later, beside the model and the optimizer: schedulers, a Progress, a GradScaler, all that has state_dict()
     and load_state_dict(). With it, on all workers, others may join at any time; then join() returns when this worker has all of what they have.
+
+    `outer`: each worker makes so many steps by itself, and then all take an outer step together; see Outer. All give the same.
 
     `options` (`listen="0.0.0.0:7600", nodes=4, token_file="token"`, `join="head:7600", token_file="token"`) go before the environment's POSEIDON_LISTEN
     and so on; without any this is the only worker. The result can be used in a `with`, at whose end this worker leaves; else it
@@ -59,6 +63,13 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
         raise PoseidonError("this process has joined already: leave() first. To train two models at the same time, each with an optimizer of its "
                             "own, join an nn.ModuleList of both, in mode ddp")
     said = {"broadcast_buffers": broadcast_buffers, "quiet": quiet}
+    if outer is not None:
+        if not isinstance(outer, Outer):
+            raise PoseidonError(f"outer is {outer!r}, expected a poseidon.Outer: outer=poseidon.Outer(every=20)")
+        if mode not in ("auto", "ddp"):
+            raise PoseidonError(f'outer=... and mode="{mode}" exclude each other: with outer steps each worker\'s optimizer makes its steps at once')
+        require_all_of_model(model, optimizer)
+        return OuterClient.begun(model, optimizer, state, options_from(options), outer=outer, **said)
     if mode in ("auto", "ddp"):
         require_all_of_model(model, optimizer)
         return Client.begun(model, optimizer, state, options_from(options), **said)
@@ -97,7 +108,7 @@ def on_change(callback: Callable[[Change], object]) -> None:
 
 
 def synchronize() -> None:
-    """Waits until all parameters are fresh."""
+    """Waits until all parameters are fresh. With `outer` it makes an outer step now, which all workers have to call."""
     _joined().synchronize()
 
 

@@ -156,8 +156,10 @@ class Client(Joined):
             if g.dtype != torch.float32:
                 raise self.failed(f'the gradient of "{self.names[i]}" is {g.dtype}, expected torch.float32')
         self.weights.begin(self.clock)
-        if g is not None:
-            g = self.weights.of(g)
+        self._push_value(i, None if g is None else self.weights.of(g))
+
+    def _push_value(self, i: int, g: Optional[torch.Tensor]) -> None:
+        """What is to leave for parameter i. None: nothing."""
         self.pushed[i] = g
         if self._alone:
             return

@@ -19,7 +19,7 @@ _OTHERS = {
     "batched_powerSGD_hook": _FACTORS,
     "quantization_pertensor_hook": f"gradients travel in 2 bytes at least; {_HALF}",
     "quantization_perchannel_hook": f"gradients travel in 2 bytes at least; {_HALF}",
-    "post_localSGD_hook": f"all workers exchange every step; leave it out, or {_HALF}",
+    "post_localSGD_hook": f"join(model, optimizer, outer=poseidon.Outer(...)) averages seldom, as it does; leave it out, or {_HALF}",
     "noop_hook": "no_sync() is for steps that send nothing",
 }
 _ANY = ("gradients leave one by one, and there are no buckets that a hook could get; Tensor.register_hook changes a gradient before it leaves, and "

@@ -20,6 +20,7 @@ from .uneven import uneven
 
 # By name: of arguments of PyTorch's class that are refused when they are given, what to write instead.
 _REFUSED = {
+    "outer": "poseidon.join(model, optimizer, outer=...) has outer steps, whose loop needs no wrapper around the model",
     "mixed_precision": "write torch.autocast around the forward pass, and keep the parameters in float32",
     "device_mesh": "leave it out: all workers of the run are one mesh",
 }

@@ -55,7 +55,7 @@ class Joined:
         self.model, self.quiet = model, quiet
         self._ignored = ignored
         self._beginning = FirstState(model, self.index, ignored)
-        buffers = Buffers(model, self.failed, ignored) if broadcast_buffers else None
+        buffers = Buffers(model, self.failed, ignored | self._averaged()) if broadcast_buffers else None
         self.buffers = buffers if buffers is not None and buffers.words > 0 else None
         self._has_others = has_others(options)
         self.newcomers = newcomers if self._has_others else None
@@ -87,6 +87,14 @@ class Joined:
         """By parameter: only those with the same number travel together."""
         return [0] * len(self.parameters)
 
+    def _averaged(self) -> FrozenSet[str]:
+        """Names of buffers of which all workers take the mean, and not worker 0's."""
+        return frozenset()
+
+    def _more_means(self) -> List[Tuple[str, Tuple[int, ...], int]]:
+        """What else has means, as declared: name, shape and address."""
+        return []
+
     def _with_on_loss(self, options: Dict[str, str]) -> Dict[str, str]:
         """Who is alone loses nobody."""
         if not has_others(options):
@@ -109,7 +117,8 @@ class Joined:
             if self.buffers is not None:
                 kept.append(self.buffers.declared())
                 declared.append(("buffers of worker 0", (self.buffers.words,), kept[-1].data_ptr()))
-            self.run.declare(declared, [MEAN] * len(self.declared) + [GIVEN] * (self.buffers is not None))
+            more = self._more_means()
+            self.run.declare(declared + more, [MEAN] * len(self.declared) + [GIVEN] * (self.buffers is not None) + [MEAN] * len(more))
             self._declared()
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
             self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])

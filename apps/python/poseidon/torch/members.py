@@ -8,7 +8,7 @@ from ..library import Run, View
 
 class Change(NamedTuple):
     """What on_change() tells. Workers are named by the numbers that they keep as long as they take part, which are their ranks at first."""
-    step: int  # the means of this step and of later ones are over the workers that are there now
+    step: int  # with outer=..., an outer step: the means of this step and of later ones are over the workers that are there now
     rank: int  # of this worker now
     size: int  # workers that are there now
     size_before: int
@@ -16,16 +16,17 @@ class Change(NamedTuple):
     joined: Tuple[int, ...]
 
 
-def _text(change: Change) -> str:
+def _text(change: Change, steps: str) -> str:
     said = [", ".join(f"worker {seat}" for seat in who) + (one if len(who) == 1 else many)
             for who, one, many in ((change.gone, " is gone", " are gone"), (change.joined, " joined", " joined")) if who]
     workers = "this worker goes on alone" if change.size == 1 else f"{change.size} workers go on"
-    return f"{', '.join(said)}: {workers}, from step {change.step} on"
+    return f"{', '.join(said)}: {workers}, from {steps} {change.step} on"
 
 
 class Members:
     def __init__(self, run: Run, quiet: bool):
         self._run, self._quiet = run, quiet
+        self.steps = "step"  # what this run's clocks are called
         self.views: List[View] = []  # those that count
         self.all_views: List[View] = []  # and those that another one has taken the place of
         self.seat: Optional[int] = None
@@ -61,7 +62,7 @@ class Members:
         for before, now in self._changes(clock):
             self._coming.append(self._change(before, now))
             if not self._quiet:
-                print(f"poseidon: {_text(self._coming[-1])}", file=sys.stderr, flush=True)
+                print(f"poseidon: {_text(self._coming[-1], self.steps)}", file=sys.stderr, flush=True)
         while self._coming and self._coming[0].step <= clock:
             change = self._coming.pop(0)
             for callback in self._told:

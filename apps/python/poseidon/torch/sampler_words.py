@@ -38,6 +38,9 @@ class Words:
     def require_run(self, run) -> None:
         if run is None:
             raise PoseidonError("Sampler: this process has not joined, and the workers of the run are not known: call join(model, optimizer) first")
+        if hasattr(run, "outer"):
+            raise PoseidonError(f"Sampler: this run has outer={run.outer}, whose workers exchange nothing in most steps, so that a share cannot be weighed: use "
+                                "DistributedSampler(dataset, poseidon.size(), poseidon.rank(), drop_last=True)")
         lacks = [name for name in ("views", "seat", "clock", "id", "carry", "weigh") if not hasattr(run, name)]
         if lacks:
             raise PoseidonError(f"Sampler: this run ({type(run).__name__}) does not say who its members are (it has no {lacks[0]}): join with mode=\"ddp\"")
