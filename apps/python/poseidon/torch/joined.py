@@ -7,7 +7,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional
 import torch
 from torch import nn
 
-from ..library import GIVEN, MEAN, PoseidonError, Run, reason_of
+from ..library import GIVEN, PoseidonError, Run, reason_of
 from ..options import has_others
 from .bundles import Declared
 from .exchangeable import is_empty, require_exchangeable, require_statistics
@@ -109,7 +109,7 @@ class Joined:
             if self.buffers is not None:
                 kept.append(self.buffers.declared())
                 declared.append(("buffers of worker 0", (self.buffers.words,), kept[-1].data_ptr()))
-            self.run.declare(declared, [MEAN] * len(self.declared) + [GIVEN] * (self.buffers is not None))
+            self.run.declare(declared, self.declared.kinds() + [GIVEN] * (self.buffers is not None))
             self._declared()
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
             self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
