@@ -19,6 +19,7 @@ struct declared_parameter {
   std::vector<std::int64_t> dims;  ///< empty: one value
   bool given = false;              ///< a version is what worker 0 has pushed, as it is; no mean
   byte_digest first = {};          ///< of worker 0's first values
+  bool bundle = false;  ///< its values have nothing in common: it never travels in blocks
 
   friend bool operator==(const declared_parameter&, const declared_parameter&) = default;
 };

@@ -95,7 +95,7 @@ struct view {
   std::uint64_t test_phases = 0;   ///< done by the run that this one resumes
   /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast; empty: all 0.
   std::vector<std::uint8_t> routes;
-  /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0.
+  /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16, 3 int8, 4 int4; empty: all 0.
   std::vector<std::uint8_t> wire;
   bool watched = false;  ///< the first node shows the run: record spans, answer `watch`
   /// By layer of the train net: why it has its route, as a text for people; may end early.

@@ -11,7 +11,8 @@ namespace poseidon {
 namespace {
 
 std::string describe(const declared_parameter& p) {
-  return '"' + p.name + "\" " + to_string(p.shape) + (p.given ? " (given by worker 0)" : "");
+  return '"' + p.name + "\" " + to_string(p.shape) + (p.given ? " (given by worker 0)" : "") +
+         (p.bundle ? " (a bundle)" : "");
 }
 
 /// A program declares small parameters as one, whose name lists them: the first two that differ.

@@ -73,7 +73,7 @@ void check_chunk(const decoded_header& h, const F& f, const link_limits& limits)
     if (f.nothing) return check_nothing(h, limits);
   if constexpr (std::is_same_v<F, frames::install_history>) {
     check_piece_of_history(h, f, values);
-  } else if (const auto bytes = width(format_of_values(f, limits)) * values;
+  } else if (const auto bytes = wire_bytes(format_of_values(f, limits), values);
              h.payload_bytes != bytes) {
     throw bad_frame(kind, "payload size of chunk " + chunk(), std::to_string(h.payload_bytes),
                     std::to_string(bytes));

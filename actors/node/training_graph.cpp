@@ -85,7 +85,6 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   s.update = update_of(spec);
   s.list = learned_parameters_of(train);
   if (from == nullptr && spec.workers > 1) s.run_ahead = groups_that_run_ahead(train);
-  s.wire = spec.wire;
   for (std::size_t g = 0; g < s.list.groups.size(); ++g)
     if (const auto layer = value(s.list.groups[g].first); run.by_factors[layer])
       s.by_factors[g] = {factors_of(train, layer), factor_rows_of(spec, run, layer)};

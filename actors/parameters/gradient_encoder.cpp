@@ -17,7 +17,7 @@ gradient_encoder::gradient_encoder(const std::vector<part>& parts)
 void gradient_encoder::encode(std::size_t i, std::span<const float> total) {
   if (!reduces(i)) return;
   auto& p = parts_[i];
-  auto buffer = pool_.take(width(p.format) * total.size());
+  auto buffer = pool_.take(wire_bytes(p.format, total.size()));
   encode_with_feedback(p.format, total, p.residual, buffer.bytes);
   const std::lock_guard lock(mutex_);
   p.ready.push_back({std::move(buffer.owner), buffer.bytes});

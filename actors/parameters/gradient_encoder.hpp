@@ -34,7 +34,7 @@ class gradient_encoder {
   /// Encodes the node's gradient of part i for the next clock; does nothing where the part is not reduced.
   void encode(std::size_t i, std::span<const float> total);
 
-  /// The oldest encoded gradient of part i that has not been taken, width(format) bytes a value.
+  /// The oldest encoded gradient of part i that has not been taken, wire_bytes(format, its values) of bytes.
   /// Errors   logic_bug where there is none.
   [[nodiscard]] payload take(std::size_t i);
 

@@ -50,7 +50,7 @@ payload gradient_push::whole(clock_id clock, std::size_t i) {
 payload gradient_push::rounded(wire_format format, const payload& values) {
   if (format == wire_format::float32 || values.bytes.empty()) return values;
   const auto exact = floats(values);
-  auto buffer = pool_.take(width(format) * exact.size());
+  auto buffer = pool_.take(wire_bytes(format, exact.size()));
   encode_cast(format, exact, buffer.bytes);
   return {std::move(buffer.owner), buffer.bytes};
 }
@@ -69,7 +69,8 @@ void gradient_push::push(clock_id clock) {
       const auto& c = cut.chunks[chunk];
       auto values = gradient;
       if (!values.bytes.empty())
-        values.bytes = values.bytes.subspan(c.offset * width(c.format), c.count * width(c.format));
+        values.bytes =
+            values.bytes.subspan(wire_bytes(c.format, c.offset), wire_bytes(c.format, c.count));
       values = rounded(step.wire, values);
       if (c.owner == setup_.self)
         tell(neighbours_->own_shard, gradient_arrived{setup_.self, chunk, clock, values, step},

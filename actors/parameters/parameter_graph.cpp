@@ -130,12 +130,15 @@ void parameter_graph::make_sum(group_actors& g) const {
 
 /// Null where all of a group's gradients travel as they are.
 std::shared_ptr<gradient_encoder> parameter_graph::encoder_of(const learned_group& group) const {
+  const auto& cut = setup_.store->cut();
   std::vector<gradient_encoder::part> parts;
   bool reduced = false;
   for (const auto p : group.learned) {
     const auto values = setup_.gradients.empty() ? setup_.store->values(p, 0).size()
                                                  : setup_.gradients.front()[p].size();
-    parts.push_back({format_of(setup_.wire, p), values});
+    const auto& chunks = cut.by_parameter[p];
+    const auto format = chunks.empty() ? wire_format::float32 : cut.chunks[chunks.front()].format;
+    parts.push_back({format, values});
     reduced = reduced || parts.back().format != wire_format::float32;
   }
   return reduced ? std::make_shared<gradient_encoder>(parts) : nullptr;

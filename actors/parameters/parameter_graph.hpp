@@ -46,7 +46,6 @@ struct parameter_graph_setup {
   update_choice update;
   by_id<parameter_id, std::vector<const float*>> first_state;  ///< of that optimizer
   learned_parameters list;
-  parameter_formats wire;
   /// By group, those on that route; all others have a gradient_push.
   std::map<std::size_t, factor_route> by_factors;
   std::vector<bool> run_ahead;      ///< by group: groups_that_run_ahead(); empty: none does

@@ -247,7 +247,7 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
 
 /// Takes this node's own copy a rounded step towards the exact values, and returns that step.
 payload server_shard::land_rounded(chunk_id id, const owned& o) {
-  auto step = pool_.take(width(setup_.store->cut().chunks[id].format) * o.exact.size());
+  auto step = pool_.take(wire_bytes(setup_.store->cut().chunks[id].format, o.exact.size()));
   const auto& c = setup_.store->cut().chunks[id];
   const auto from = setup_.lent.size() == 0
                         ? std::span<const float>(setup_.store->at(id, o.version))
@@ -258,7 +258,7 @@ payload server_shard::land_rounded(chunk_id id, const owned& o) {
 
 /// A program's mean as all nodes get it, this one included: without memory of what rounding takes, as it is this clock's alone.
 payload server_shard::rounded(wire_format format, std::span<float> mean) {
-  auto out = pool_.take(width(format) * mean.size());
+  auto out = pool_.take(wire_bytes(format, mean.size()));
   encode_cast(format, mean, out.bytes);
   decode(format, out.bytes, mean);
   return {std::move(out.owner), out.bytes};

@@ -71,7 +71,7 @@ void state_keeper::apply(chunk_id id, kept& k, const sum_arrived& m) {
                             history_.to_update(id, k.version), &made);
   compare(id, made.value(), m.of);
   if (reduced) {
-    step_.resize(width(c.format) * c.count);
+    step_.resize(wire_bytes(c.format, c.count));
     land_rounded(*setup_.store, id, k.version, setup_.store->at(id, k.version), k.exact, step_);
   }
   ++k.version;

@@ -12,8 +12,11 @@ route_load load_of(const declared_parameter& p, const parameter_load& measured, 
                    wire_format format) {
   route_load out;
   out.name = p.name;
-  out.value_bytes = width(format);
-  out.values = static_cast<double>(count(p.shape));
+  const auto values = static_cast<std::size_t>(count(p.shape));
+  out.values = static_cast<double>(values);
+  out.value_bytes = static_cast<double>(wire_bytes(
+                        p.bundle ? format_for(format, 0) : format_for(format, values), values)) /
+                    out.values;
   out.measured = {measured.backward_s, rows > 0 ? measured.product_s : 0};
   if (rows > 0)
     out.factors = {rows, static_cast<std::size_t>(p.shape[0]),

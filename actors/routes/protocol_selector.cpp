@@ -57,10 +57,11 @@ void protocol_selector::plan_program(routes_chosen& answer) const {
   const bool choice = setup_.option.what == route_option::kind::automatic;
   answer.needs_rate = choice && setup_.link_mbit_s <= 0;
   answer.follow_links = follows_links(choice);
-  answer.wire = formats_of(declared_net(setup_.run.declared, {}), setup_.wire);
+  answer.wire = formats_asked(declared_net(setup_.run.declared, {}), setup_.wire.all);
   if (!answer.wire.empty())
     answer.notes.push_back("gradients and what comes back for them travel as " +
-                           std::string(to_string(setup_.wire.all)) + ", rounded");
+                           std::string(to_string(setup_.wire.all)) + ", rounded" +
+                           (has_blocks(setup_.wire.all) ? "; small parameters as float32" : ""));
 }
 
 void protocol_selector::on(const choose_by_offers& m) {

@@ -143,6 +143,10 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
                      " changes routes while training, and --wire rounds: what rounding has kept "
                      "back would be lost. Leave out the lines with @, or --wire.");
   plan.notes = notes_of(request, n, chosen, plan.wire);
+  if (has_blocks(request.wire.all) && formats.empty())
+    plan.notes.push_back("--wire " + std::string(to_string(request.wire.all)) +
+                         " has no effect: no parameter of this net that is learned has " +
+                         std::to_string(fewest_in_blocks) + " values or more");
   return plan;
 }
 

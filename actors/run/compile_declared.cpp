@@ -44,7 +44,8 @@ std::unique_ptr<compiled_run> compile_declared(const run_definition& run, const 
     throw spec_error("worker 0 gives " + std::to_string(run.wire.size()) + " wire formats for " +
                      std::to_string(run.declared.size()) + " parameters.");
   // Means travel as their frames say, from clock to clock.
-  if (run.optimizer != optimizer_rule::none) set_formats(cut, on_the_server(run.wire, run.routes));
+  if (run.optimizer != optimizer_rule::none)
+    set_formats(cut, on_the_server(formats_in_use(n, run.wire), run.routes));
   out->store = before != nullptr
                    ? std::make_shared<parameter_store>(*before, std::move(cut))
                    : std::make_shared<parameter_store>(n.parameters, std::move(cut), run.workers, 0,

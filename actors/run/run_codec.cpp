@@ -13,7 +13,7 @@ frames::view view_of(const run_definition& run) {
     const auto& p = run.declared[i];
     const bool known = i < run.first_digests.size();
     v.parameters.push_back(
-        {p.name, p.shape, p.given, known ? run.first_digests[i] : frames::byte_digest{}});
+        {p.name, p.shape, p.given, known ? run.first_digests[i] : frames::byte_digest{}, p.bundle});
   }
   v.shared = run.shared;
   v.takes_newcomers = run.takes_newcomers;
@@ -59,7 +59,7 @@ run_definition run_of(const frames::view& v) {
   run_definition run;
   if (v.parameters.empty()) run.solver = solver_of(v);
   for (const auto& p : v.parameters) {
-    run.declared.push_back({p.name, p.dims, p.given});
+    run.declared.push_back({p.name, p.dims, p.given, p.bundle});
     run.first_digests.push_back(p.first);
   }
   run.shared = v.shared;

@@ -62,7 +62,7 @@ struct run_definition {
   return run.declared.empty() ? std::optional(rule_of(run.solver.spec)) : std::nullopt;
 }
 
-/// Of programs' gradients, in their first clock.
+/// That was asked for, of programs' gradients in their first clock.
 [[nodiscard]] inline wire_format wire_of_programs(const run_definition& run) {
   const auto reduced = std::find_if(run.wire.begin(), run.wire.end(),
                                     [](wire_format f) { return f != wire_format::float32; });

@@ -3,6 +3,7 @@
 #include "actors/telemetry/graph_plan.hpp"
 #include "models/net/parameter_groups.hpp"
 #include "models/plan/routes.hpp"
+#include "models/plan/wire_choice.hpp"
 
 #include <algorithm>
 
@@ -61,10 +62,13 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
     r.route = factors ? "factor_broadcast" : "parameter_server";
     r.why = spec.workers > 1 ? reason(n, layer, spec) : "one node: nothing travels";
     for (const auto p : group.learned) {
-      const auto format = format_of(spec.wire, p);
+      const auto of_view = format_of(spec.wire, p);
+      const auto format =
+          spec.declared.empty() ? of_view : format_in_use(n.parameters[value(p)], of_view);
       r.wire = to_string(factors ? wire_format::float32 : format);
-      r.bytes += static_cast<std::uint64_t>(count(n.parameters[value(p)].shape)) *
-                 (factors ? 0 : width(format));
+      if (!factors)
+        r.bytes +=
+            wire_bytes(format, static_cast<std::size_t>(count(n.parameters[value(p)].shape)));
     }
     if (factors) {
       auto of_node = factors_of(n, layer);

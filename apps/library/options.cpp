@@ -46,7 +46,7 @@ route_option routes(const std::string& name, const std::string& value) {
 
 wire_format wire(const std::string& name, const std::string& value) {
   const auto format = wire_format_of(value);
-  if (!format) refuse(name, value, "float32, float16 or bfloat16");
+  if (!format) refuse(name, value, wire_format_list("or"));
   return *format;
 }
 

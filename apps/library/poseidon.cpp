@@ -88,11 +88,13 @@ declared_parameter read(const poseidon_parameter& from, std::size_t number) {
     throw session_error(unfit(nth, from.name, at));
   if (from.dims_count > 0 && from.dims == nullptr)
     throw session_error(nth + ", \"" + from.name + "\", has no dims");
-  if (from.kind > POSEIDON_GIVEN)
+  if (from.kind > POSEIDON_BUNDLE)
     throw session_error(nth + ", \"" + from.name + "\", is of kind " + std::to_string(from.kind) +
-                        ", expected POSEIDON_MEAN or POSEIDON_GIVEN");
-  declared_parameter p{
-      from.name, {from.dims, from.dims + from.dims_count}, from.kind == POSEIDON_GIVEN};
+                        ", expected POSEIDON_MEAN, POSEIDON_GIVEN or POSEIDON_BUNDLE");
+  declared_parameter p{from.name,
+                       {from.dims, from.dims + from.dims_count},
+                       from.kind == POSEIDON_GIVEN,
+                       from.kind == POSEIDON_BUNDLE};
   for (const auto d : p.shape)
     if (d < 1 || d > 0xffffffffll)
       throw session_error(nth + ", \"" + from.name + "\", has a dimension " + std::to_string(d) +
@@ -305,9 +307,10 @@ int poseidon_order(poseidon_run* p, const uint32_t* places) {
 
 int poseidon_wire(poseidon_run* p, int format) {
   return called(p, [&](session& s) {
-    if (format < POSEIDON_FLOAT32 || format > POSEIDON_BFLOAT16)
+    if (format < POSEIDON_FLOAT32 || format > POSEIDON_INT4)
       throw session_error("the wire format is " + std::to_string(format) +
-                          ", expected POSEIDON_FLOAT32, POSEIDON_FLOAT16 or POSEIDON_BFLOAT16");
+                          ", expected POSEIDON_FLOAT32, POSEIDON_FLOAT16, POSEIDON_BFLOAT16, "
+                          "POSEIDON_INT8 or POSEIDON_INT4");
     return static_cast<int>(s.wire(static_cast<poseidon::wire_format>(format)));
   });
 }

@@ -63,7 +63,7 @@
 extern "C" {
 #endif
 
-#define POSEIDON_ABI 9
+#define POSEIDON_ABI 10
 
 /* One worker of a run. */
 typedef struct poseidon_run poseidon_run;
@@ -73,7 +73,10 @@ enum {
   POSEIDON_MEAN = 0, /* as Clocks and Optimizer above say */
   /* Version c + 1 is, bit for bit, the 4-byte words that worker 0 has pushed in clock c, whatever they are: no arithmetic is done with
      them, and no optimizer's step. The other workers push nothing. */
-  POSEIDON_GIVEN = 1
+  POSEIDON_GIVEN = 1,
+  /* As POSEIDON_MEAN, of values that have nothing in common: gradients of many small parameters, with flags among them. They stay float32
+     where POSEIDON_INT8 or POSEIDON_INT4 is asked for, in which the smallest values are lost beside large ones. */
+  POSEIDON_BUNDLE = 2
 };
 
 /* The library reads it during the call, and copies what it needs. */
@@ -84,7 +87,7 @@ typedef struct {
   const float* values; /* the first values. Worker 0's count; of the other workers they may be null, and those that equal worker 0's,
                           bit for bit, do not travel. They stay, unchanged, until poseidon_begin has returned 0, or poseidon_leave
                           has ended the run. */
-  uint32_t kind;       /* POSEIDON_MEAN or POSEIDON_GIVEN; the same on all workers */
+  uint32_t kind;       /* POSEIDON_MEAN, POSEIDON_GIVEN or POSEIDON_BUNDLE; the same on all workers */
 } poseidon_parameter;
 
 /* What a program has beside its parameters, and all workers are to begin with: buffers, frozen weights. */
@@ -120,7 +123,7 @@ POSEIDON_API const char* poseidon_version(void);
  *                                    at join is in one, so that one command begins, and comes back (newcomers=accept)
  *   token=TEXT or token-file=FILE    the cluster's secret; needed where other machines reach an address of this one
  *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
- *   wire=float32|float16|bfloat16    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused
+ *   wire=float32|float16|bfloat16|int8|int4    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused
  *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
  *   silence-limit=S  progress-limit=S  on-loss=go-on|end  newcomers=accept|refuse  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  *   traits=NAME=VALUE;...            by what this program's gradients may differ from another worker's: "PyTorch=2.6.0;threads=2". Where workers
@@ -217,11 +220,14 @@ POSEIDON_API int poseidon_push_nothing(poseidon_run*, uint32_t parameter, uint64
 enum {
   POSEIDON_FLOAT32 = 0,
   POSEIDON_FLOAT16 = 1, /* half of the bytes, both ways */
-  POSEIDON_BFLOAT16 = 2 /* the same, with the range of float32 */
+  POSEIDON_BFLOAT16 = 2, /* the same, with the range of float32 */
+  POSEIDON_INT8 = 3,     /* a fourth: blocks of 256 values, integers from -127 to 127 times a step of each block, which follows its largest value */
+  POSEIDON_INT4 = 4      /* an eighth: integers from -7 to 7 */
 };
 /* Gradients that are pushed from now on travel in this format, and so do their means: each is rounded to the nearest, as a conversion in
  * the program would, finite values beyond the format's range to infinity. The mean is formed of the rounded gradients in float32 and
- * rounded once; all workers read the same bits, and nothing is kept for the next clock. Factors, and what is of the kind POSEIDON_GIVEN, are
+ * rounded once; all workers read the same bits, and nothing is kept for the next clock. In POSEIDON_INT8 and POSEIDON_INT4 a value that is not
+ * finite makes its block NaN, and parameters of fewer than 4096 values stay float32. Factors, and what is of the kind POSEIDON_GIVEN, are
  * not rounded; nor is anything where there is one worker. All workers call it before the same clock, or the run ends, with both
  * values. Until then worker 0's option wire holds. Returns the format that held before, or a negative number. After poseidon_begin, not
  * while another thread pushes. With poseidon_optimize the option holds for the whole run: gradients leave, and steps come back, rounded,

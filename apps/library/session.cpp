@@ -180,11 +180,12 @@ void session::push_factors(std::size_t parameter, std::uint64_t clock, const flo
   pushed(id, clock, values(u, 0).size_bytes() + values(v, 1).size_bytes());
 }
 
-/// What the shards step with has the view's format, and what worker 0 gives has none.
+/// What the shards step with has the view's format, and what worker 0 gives has none. Small parameters and bundles have no blocks.
 wire_format session::wire_of(parameter_id parameter) const {
-  const bool mean =
-      program_->optimizer == optimizer_rule::none && !program_->declared[value(parameter)].given;
-  return mean ? wire_.load() : wire_format::float32;
+  const auto& declared = program_->declared[value(parameter)];
+  const bool mean = program_->optimizer == optimizer_rule::none && !declared.given;
+  if (!mean) return wire_format::float32;
+  return format_for(wire_, declared.bundle ? 0 : values_of(value(parameter)));
 }
 
 wire_format session::wire(wire_format format) {

@@ -143,12 +143,13 @@ constexpr option_row cluster_rows[] = {
              "chosen; =json for programs. Trains nothing",
      .chapter = "how-gradients-travel"},
     {.names = "--wire",
-     .value = "float32|float16|bfloat16|FILE",
+     .value = "float32|float16|bfloat16|int8|int4|FILE",
      .group = values,
      .owner = first_of_several,
      .help = "format of gradients and updates on the parameter server's route: float32 (exact), "
-             "float16, bfloat16 (half the bytes), or a file of lines `layer format`",
-     .chapter = "half-the-bytes"},
+             "float16, bfloat16 (half the bytes), int8, int4 (a fourth, an eighth; layers of fewer "
+             "than 4096 values stay float32), or a file of lines `layer format`",
+     .chapter = "fewer-bytes-a-value"},
     {.names = "--staleness",
      .value = "N",
      .group = values,

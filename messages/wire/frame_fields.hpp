@@ -77,6 +77,7 @@ void fields(a<frames::data_set> auto& f, auto&& v) {
 }
 void fields(a<frames::declared_parameter> auto& f, auto&& v) {
   v("name", f.name, text_of{"name of a parameter"}), v("dims", f.dims), v("given", f.given), v("first", f.first);
+  v("bundle", f.bundle);
 }
 void fields(a<frames::given_state> auto& f, auto&& v) {
   v("bytes", f.bytes, within{"bytes of given state", 0, max_shared_bytes}), v("own", f.own, within{"own bytes of given state", 0, f.bytes});

@@ -99,7 +99,7 @@ struct View {
   firstSample @5 :UInt64;     # global index of the first clock's first sample
   testPhases @6 :UInt64;      # that a run before this one has done
   routes @7 :List(UInt8);     # by parameter of the train net: 0 server_shards, 1 factor_broadcast; empty: all 0
-  wire @8 :List(UInt8);       # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16; empty: all 0
+  wire @8 :List(UInt8);       # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16, 3 int8, 4 int4; empty: all 0
   watched @9 :Bool;           # the first node shows the run: record spans, answer watch frames
   reasons @10 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
   routesFollowLinks @11 :Bool; # routes change when links do: nodes that broadcast factors measure whether a link has become faster
@@ -144,6 +144,7 @@ struct Parameter {
   dims @1 :List(UInt32);      # empty: one value
   given @2 :Bool;             # a version is what worker 0 has pushed, as it is; only worker 0 pushes values
   first @3 :Digest;           # of worker 0's first values, as float32
+  bundle @4 :Bool;            # its values have nothing in common: float32 where others travel in the formats 3 and 4
 }
 struct SharedEntry {
   name @0 :Text;
@@ -297,7 +298,9 @@ struct SendRate {
 # gradient_push to the server_shard that owns the chunk. Payload: all values of the chunk, in the format that step names or, if that is
 # 0, in its parameter's format (View.wire), summed over the writer's replicas and micro-batches, not averaged. Once per
 # (worker, chunk, clock). In a reduced format they are rounded to the nearest; in one of View.wire after what rounding took from the
-# clock before has been added: the sums over all clocks stay those of the unrounded gradients.
+# clock before has been added: the sums over all clocks stay those of the unrounded gradients. In int8 and int4 the values are of blocks
+# of 256, the last one shorter: of each block a bfloat16, its step, and the integers by which the step is multiplied, of 8 bits, or of 4, two in
+# a byte, the first one in its lower half; where their number is odd the upper half of the last byte is not read.
 struct PushGradient {
   chunk @0 :UInt32;
   clock @1 :UInt64;

@@ -1,5 +1,7 @@
 #include "models/device/wire_format.hpp"
 
+#include "models/device/block_format.hpp"
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -147,7 +149,7 @@ conversion conversion_of(wire_format f) {
 }
 
 void require_sizes(wire_format f, std::size_t bytes, std::size_t values, std::size_t others) {
-  if (bytes == width(f) * values && others == values) return;
+  if (bytes == wire_bytes(f, values) && others == values) return;
   throw std::invalid_argument(std::to_string(bytes) + " bytes of " + std::string(to_string(f)) +
                               " and arrays of " + std::to_string(values) + " and " +
                               std::to_string(others) + " values do not fit each other");
@@ -161,30 +163,37 @@ const std::uint16_t* words(std::span<const std::byte> bytes) {
 }
 
 // The values between two conversions stay in the first-level cache.
-constexpr std::size_t block_size = 1024;
-using block_of_values = std::array<float, block_size>;
+constexpr std::size_t piece_values = 4 * block_values;
+using piece_of_values = std::array<float, piece_values>;
 
+/// `f`: gets of each piece the place of its first value, the number of its values, and where its bytes are.
 template <class F>
-void in_blocks(std::size_t n, F&& f) {
-  for (std::size_t at = 0; at < n; at += block_size) f(at, std::min(block_size, n - at));
+void in_pieces(wire_format format, std::size_t n, F&& f) {
+  for (std::size_t at = 0; at < n; at += piece_values)
+    f(at, std::min(piece_values, n - at), wire_bytes(format, at));
 }
 
-void encode_as(void (*to)(const float*, std::uint16_t*, std::size_t), wire_format f,
-               std::span<const float> values, std::span<std::byte> bytes) {
+void encode_as(void (*to)(const float*, std::uint16_t*, std::size_t), const block_codec& codec,
+               wire_format f, std::span<const float> values, std::span<std::byte> bytes) {
   require_sizes(f, bytes.size(), values.size(), values.size());
   if (values.empty()) return;
   if (f == wire_format::float32)
     std::memcpy(bytes.data(), values.data(), bytes.size());
+  else if (has_blocks(f))
+    codec.encode(f, block_source::first, values.data(), nullptr, values.size(), bytes.data(),
+                 nullptr);
   else
     to(values.data(), words(bytes), values.size());
 }
 
-void decode_as(const conversion& c, wire_format f, std::span<const std::byte> bytes,
-               std::span<float> values) {
+void decode_as(const conversion& c, const block_codec& codec, wire_format f,
+               std::span<const std::byte> bytes, std::span<float> values) {
   require_sizes(f, bytes.size(), values.size(), values.size());
   if (values.empty()) return;
   if (f == wire_format::float32)
     std::memcpy(values.data(), bytes.data(), bytes.size());
+  else if (has_blocks(f))
+    codec.decode(f, bytes.data(), values.size(), nullptr, values.data());
   else
     c.from(words(bytes), values.data(), values.size());
 }
@@ -192,36 +201,39 @@ void decode_as(const conversion& c, wire_format f, std::span<const std::byte> by
 }  // namespace
 
 void encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes) {
-  encode_as(conversion_of(f).to, f, values, bytes);
+  encode_as(conversion_of(f).to, fastest_block_codec(), f, values, bytes);
 }
 
 void encode_cast(wire_format f, std::span<const float> values, std::span<std::byte> bytes) {
-  encode_as(conversion_of(f).cast, f, values, bytes);
+  encode_as(conversion_of(f).cast, fastest_block_codec(), f, values, bytes);
 }
 
 void decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values) {
-  decode_as(conversion_of(f), f, bytes, values);
+  decode_as(conversion_of(f), fastest_block_codec(), f, bytes, values);
 }
 
 void portable::encode(wire_format f, std::span<const float> values, std::span<std::byte> bytes) {
-  encode_as(portable_conversion(f).to, f, values, bytes);
+  encode_as(portable_conversion(f).to, portable_block_codec(), f, values, bytes);
 }
 
 void portable::encode_cast(wire_format f, std::span<const float> values,
                            std::span<std::byte> bytes) {
-  encode_as(portable_conversion(f).cast, f, values, bytes);
+  encode_as(portable_conversion(f).cast, portable_block_codec(), f, values, bytes);
 }
 
 void portable::decode(wire_format f, std::span<const std::byte> bytes, std::span<float> values) {
-  decode_as(portable_conversion(f), f, bytes, values);
+  decode_as(portable_conversion(f), portable_block_codec(), f, bytes, values);
 }
 
 void encode_with_feedback(wire_format f, std::span<const float> values, std::span<float> residual,
                           std::span<std::byte> bytes) {
   require_sizes(f, bytes.size(), values.size(), residual.size());
-  in_blocks(values.size(), [&](std::size_t at, std::size_t n) {
-    block_of_values wanted, sent;
-    const auto to = bytes.subspan(at * width(f), n * width(f));
+  if (has_blocks(f))
+    return fastest_block_codec().encode(f, block_source::sum, values.data(), residual.data(),
+                                        values.size(), bytes.data(), residual.data());
+  in_pieces(f, values.size(), [&](std::size_t at, std::size_t n, std::size_t first_byte) {
+    piece_of_values wanted, sent;
+    const auto to = bytes.subspan(first_byte, wire_bytes(f, n));
     for (std::size_t i = 0; i < n; ++i) wanted[i] = values[at + i] + residual[at + i];
     encode(f, std::span(wanted).first(n), to);
     decode(f, to, std::span(sent).first(n));
@@ -235,19 +247,24 @@ void encode_with_feedback(wire_format f, std::span<const float> values, std::spa
 void encode_change(wire_format f, std::span<const float> now, std::span<const float> before,
                    std::span<std::byte> bytes) {
   require_sizes(f, bytes.size(), now.size(), before.size());
-  in_blocks(now.size(), [&](std::size_t at, std::size_t n) {
-    block_of_values change;
+  if (has_blocks(f))
+    return fastest_block_codec().encode(f, block_source::difference, now.data(), before.data(),
+                                        now.size(), bytes.data(), nullptr);
+  in_pieces(f, now.size(), [&](std::size_t at, std::size_t n, std::size_t first_byte) {
+    piece_of_values change;
     for (std::size_t i = 0; i < n; ++i) change[i] = now[at + i] - before[at + i];
-    encode(f, std::span(change).first(n), bytes.subspan(at * width(f), n * width(f)));
+    encode(f, std::span(change).first(n), bytes.subspan(first_byte, wire_bytes(f, n)));
   });
 }
 
 void add_decoded(wire_format f, std::span<const std::byte> bytes, std::span<const float> before,
                  std::span<float> into) {
   require_sizes(f, bytes.size(), into.size(), before.size());
-  in_blocks(into.size(), [&](std::size_t at, std::size_t n) {
-    block_of_values change;
-    decode(f, bytes.subspan(at * width(f), n * width(f)), std::span(change).first(n));
+  if (has_blocks(f))
+    return fastest_block_codec().decode(f, bytes.data(), into.size(), before.data(), into.data());
+  in_pieces(f, into.size(), [&](std::size_t at, std::size_t n, std::size_t first_byte) {
+    piece_of_values change;
+    decode(f, bytes.subspan(first_byte, wire_bytes(f, n)), std::span(change).first(n));
     for (std::size_t i = 0; i < n; ++i) into[at + i] = before[at + i] + change[i];
   });
 }

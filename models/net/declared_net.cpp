@@ -12,6 +12,7 @@ net declared_net(std::span<const declared_parameter> parameters,
     p.name = declared.name;
     p.shape = declared.shape;
     p.given = declared.given;
+    p.bundle = declared.bundle;
     net_layer layer;
     layer.name = declared.name;
     layer.type = "Declared";

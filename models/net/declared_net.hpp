@@ -14,6 +14,7 @@ struct declared_parameter {
   std::string name;
   poseidon::shape shape;  ///< empty: one value
   bool given = false;     ///< as net_parameter's
+  bool bundle = false;    ///< as net_parameter's
 };
 
 /// A net that computes nothing: a layer of type "Declared" for each parameter, with its name. So each parameter is exchanged by

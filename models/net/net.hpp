@@ -36,6 +36,8 @@ struct net_parameter {
   std::optional<float> average_momentum = std::nullopt;
   /// Of a program: a version is what worker 0 has pushed, bit for bit, whatever the bits are; the other workers push nothing.
   bool given = false;
+  /// Of a program: its values have nothing in common, so that it stays float32 where others travel in blocks (int8, int4).
+  bool bundle = false;
 };
 
 /// One layer. Its dataflow follows from blobs: the producer of a bottom is the last earlier layer

@@ -8,6 +8,7 @@ namespace poseidon {
 namespace {
 
 constexpr std::size_t smallest = 4096;  // values: with fewer the headers outweigh them
+static_assert(max_chunk_bytes / sizeof(float) % block_values == 0);
 
 /// Values per chunk: four chunks per shard if the net is small.
 std::size_t chunk_values(std::size_t values, std::size_t shards, double scale) {
@@ -18,17 +19,20 @@ std::size_t chunk_values(std::size_t values, std::size_t shards, double scale) {
   return std::clamp(values / (4 * shards), smallest, largest);
 }
 
-/// Equal pieces on multiples of a cache line, so that two owners never write to one line.
+/// Equal pieces, up to a block of int8 and int4, at whose multiples they begin; and so at those of a cache line: two owners never write to
+/// one line. Formats change no piece, so that a view's pieces are known without them.
+/// A piece has fewer than `at_most` and a block.
 void cut(parameter_id parameter, std::size_t values, std::size_t at_most, std::size_t shards,
          by_id<chunk_id, chunk>& chunks) {
-  constexpr std::size_t line = 64 / sizeof(float);
+  const auto blocks = (values + block_values - 1) / block_values;
   auto pieces = (values + at_most - 1) / at_most;
   // The same number for each shard: all nodes send a layer at the same time, and the link of a single owner would carry it alone.
   if (values >= smallest * shards) pieces = (pieces + shards - 1) / shards * shards;
-  auto piece = (values + pieces - 1) / pieces;
-  piece = std::min(at_most, (piece + line - 1) / line * line);
-  for (std::size_t offset = 0; offset < values; offset += piece)
-    chunks.push_back({parameter, offset, std::min(piece, values - offset), {}});
+  const auto begin = [&](std::size_t piece) {
+    return std::min(values, blocks * piece / pieces * block_values);
+  };
+  for (std::size_t i = 0; i < pieces; ++i)
+    chunks.push_back({parameter, begin(i), begin(i + 1) - begin(i), {}});
 }
 
 }  // namespace

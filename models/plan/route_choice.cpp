@@ -89,9 +89,10 @@ std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
         static_cast<double>(flops_of(n, l).backward) * static_cast<double>(micro_batches);
     for (const auto p : layer.parameters)
       if (n.parameters[p].layer == l && is_learned(n, p)) {
-        const auto values = static_cast<double>(count(n.parameters[p].shape));
-        load.values += values;
-        bytes += values * static_cast<double>(width(format_of(formats, as_id<parameter_id>(p))));
+        const auto values = static_cast<std::size_t>(count(n.parameters[p].shape));
+        load.values += static_cast<double>(values);
+        bytes +=
+            static_cast<double>(wire_bytes(format_of(formats, as_id<parameter_id>(p)), values));
       }
     if (bytes > 0) load.value_bytes = bytes / load.values;
     if (layer.type != "InnerProduct") continue;

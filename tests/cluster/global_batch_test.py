@@ -171,7 +171,8 @@ class GlobalBatch(unittest.TestCase):
         self.train(small_run.solver(self.folder, "stale", iterations=20, lr=0.002, norm=True, rule='lr_policy: "fixed"'),
                    "0 2, 5 3, 10 1", "--staleness", "1", nodes=2, others=2)
         self.assertIn('layer \\"bn1\\" (BatchNorm) normalises with the samples of one pass', self.last[0].output)
-        self.train(small_run.solver(self.folder, "half", iterations=12, lr=0.002), "0 2, 5 3", "--wire", "bfloat16", nodes=2, others=2)
+        for wire in "bfloat16", "int8", "int4":
+            self.train(small_run.solver(self.folder, wire, iterations=12, lr=0.002), "0 2, 5 3", "--wire", wire, nodes=2, others=2)
 
     def test_simulated_gpus_share_a_batch_that_stays(self):
         plugin = cluster.BIN / "libposeidon_gpu_simulated.so"

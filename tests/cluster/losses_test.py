@@ -1,4 +1,5 @@
 # tests/cluster/losses_test.py - nodes are killed while all train, and the others train on, bit for bit.
+import itertools
 import unittest
 
 import cluster
@@ -44,9 +45,9 @@ class Losses(loss_run.LossRun):
         self.assertEqual(newcomer.wait(), 0, newcomer)
 
     def test_where_values_travel_rounded_any_is_killed_and_another_one_joins(self):
-        rounded = ("--wire", "bfloat16")
-        for killed in range(3):
-            with self.subTest(killed=killed):
+        for killed, wire in itertools.product(range(3), ("bfloat16", "int8", "int4")):
+            with self.subTest(wire, killed=killed):
+                rounded = ("--wire", wire)
                 nodes = self.begin(3, *rounded, norm=True, rule='type: "Adam" lr_policy: "fixed" momentum: 0.9')
                 nodes[killed].kill()
                 others = [n for n in range(3) if n != killed]
@@ -62,9 +63,9 @@ class Losses(loss_run.LossRun):
                     file.unlink()
 
     def test_where_values_travel_rounded_one_of_two_goes_on_alone(self):
-        for killed in range(2):
-            with self.subTest(killed=killed):
-                nodes = self.begin(2, "--wire", "bfloat16")
+        for killed, wire in itertools.product(range(2), ("bfloat16", "int8", "int4")):
+            with self.subTest(wire, killed=killed):
+                nodes = self.begin(2, "--wire", wire)
                 nodes[killed].kill()
                 left = nodes[1 - killed]
                 self.trained(left, self.view(left, [1 - killed])["first_clock"] + 2)

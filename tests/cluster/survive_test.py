@@ -68,7 +68,7 @@ class Survive(small_run.Trained):
 
     def test_whoever_is_not_asked_for_copies_hears_that_a_lost_node_ends_the_run(self):
         for words, said in (([], False), (["--wire", "bfloat16"], True), (["--wire", "bfloat16", "--survive", 1], False),
-                            (["--wire", "bfloat16", "--survive", 0], False)):
+                            (["--wire", "bfloat16", "--survive", 0], False), (["--wire", "int4"], True)):
             with self.subTest(words):
                 self.run_to_end(2, words, iterations=2)
                 self.assertEqual("losses: a lost node ends this run; with --survive 1 the others would go on" in self.last[0].output, said)

@@ -10,8 +10,8 @@ made = Net()
 net = poseidon.DistributedDataParallel(made)
 me, workers = poseidon.rank(), poseidon.size()
 if form != "float32":
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-    net.register_comm_hook(None, default_hooks.bf16_compress_hook)
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, quantization_hooks
+    net.register_comm_hook(None, default_hooks.bf16_compress_hook if form == "bfloat16" else quantization_hooks.quantization_pertensor_hook)
 optimizer = torch.optim.SGD(net.parameters(), .3, momentum=.9)
 BATCHES = {2: (5, 3), 3: (2, 6, 6)}[workers]
 for epoch in range(2):
@@ -55,7 +55,7 @@ with net.join(enable=False):
 
 class Uneven(unittest.TestCase):
     def test_all_end_with_the_parameters_of_one_that_had_the_most_batches(self):
-        for form, number in ("float32", 2), ("float32", 3), ("bfloat16", 3):
+        for form, number in ("float32", 2), ("float32", 3), ("bfloat16", 3), ("int8", 3):
             with self.subTest(f"{form} {number}"), programs.Programs() as c:
                 for worker in c.workers(SCRIPT, number, "ddp", form):
                     self.assertEqual(worker.wait(), 0, worker)

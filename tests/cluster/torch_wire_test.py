@@ -15,22 +15,36 @@ torch.set_num_threads(1)
 mode, form = sys.argv[1:3]
 DTYPES = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
 
+TOPS = {"int8": 127, "int4": 7}
+
+def rounds(t, form=form):
+    return form in DTYPES and form != "float32" or form in TOPS and t.numel() >= 4096
+
 def cast(t, form=form):
-    return t.to(DTYPES[form]).float()
+    if form in DTYPES:
+        return t.to(DTYPES[form]).float()
+    return torch.cat([block(b, TOPS[form]) for b in t.reshape(-1).split(256)]).reshape(t.shape) if rounds(t, form) else t
+
+def block(b, top):
+    # The step is the largest magnitude's part, rounded up to a bfloat16.
+    step = ((b.abs().max() / top).view(torch.int32) + 0xffff >> 16 << 16).view(torch.float32)
+    return torch.zeros_like(b) if step == 0 else torch.round(b / step).clamp(-top, top) * step
 
 class Net(nn.Module):
-    # 46 small parameters, which travel together in mode ddp; a branch that one worker leaves out, and one that all do.
+    # 47 small parameters, which travel together in mode ddp, more than 4,096 values; a large one; a branch that one worker leaves out, and one that all do.
     def __init__(self):
         super().__init__()
         torch.manual_seed(1)
-        self.first = nn.Linear(6, 8)
-        self.more = nn.ModuleList(nn.Linear(8, 8) for _ in range(20))
-        self.branch, self.unused = nn.Linear(8, 8), nn.Linear(3, 3)
+        self.first = nn.Linear(6, 16)
+        self.more = nn.ModuleList(nn.Linear(16, 16) for _ in range(20))
+        self.branch, self.unused = nn.Linear(16, 16), nn.Linear(3, 3)
+        self.large = nn.Linear(16, 515)
 
     def forward(self, x, branches):
         x = self.first(x)
         for layer in self.more:
             x = x + .1 * torch.tanh(layer(x))
+        x = x + .01 * torch.tanh(self.large(x)).pow(3).sum(1, keepdim=True)
         return self.branch(x) if branches else x
 
 def loss(net, step, worker):
@@ -43,9 +57,10 @@ net = Net()
 optimizer = torch.optim.SGD(net.parameters(), .5)
 how = sys.argv[3]
 if how == "hook":
-    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks, quantization_hooks
     net = poseidon.DistributedDataParallel(net)
-    hook = {"float16": default_hooks.fp16_compress_hook, "bfloat16": default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook)}[form]
+    hook = {"float16": default_hooks.fp16_compress_hook, "bfloat16": default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook),
+            "int8": quantization_hooks.quantization_perchannel_hook}[form]
     net.register_comm_hook(None, hook)
 else:
     poseidon.join(net, optimizer, mode=mode, **({"wire": form} if how == "option" and poseidon_first else {}))
@@ -91,7 +106,7 @@ for step in range(5):
     if mode == "shards":
         for i, p in enumerate(parameters):
             exact[i] = p.detach().clone()
-            p.data.copy_(before[i] + cast(exact[i] - before[i]))
+            p.data.copy_(before[i] + cast(exact[i] - before[i]) if rounds(p) else exact[i])
 same = all(torch.equal(a, b) for a, b in zip(values, parameters))
 assert net.unused.weight.grad is None if how != "hook" else net.module.unused.weight.grad is None
 print("equal" if same else "different", workers, flush=True)
@@ -104,6 +119,17 @@ me = poseidon.rank()
 x = torch.tensor([[1e6, 60000., 1e-9, 0.]]) if me else torch.tensor([[1., 65000., 0., float("nan")]])
 net(x).sum().backward()
 print("mean", *net.weight.grad.flatten().tolist(), flush=True)
+"""
+
+BLOCKS = HEAD + """
+net = nn.Linear(5000, 1)
+poseidon.join(net, mode="ddp", wire=form)
+x = torch.ones(1, 5000)
+if poseidon.rank() == 1:
+    x[0, 300] = float("inf")
+net(x).sum().backward()
+g = net.weight.grad.flatten()
+print("not a number", *g.isnan().nonzero()[[0, -1]].flatten().tolist(), int(g.isnan().sum()), "mean", g[0].item(), net.bias.grad.item(), flush=True)
 """
 
 HALF = HEAD + """
@@ -146,7 +172,10 @@ net._register_builtin_comm_hook(dist.BuiltinCommHookType.FP16_COMPRESS)
 def fp16_compress_hook(state, bucket):
     "A user's own, by that name."
 
-for hook in (powerSGD_hook.powerSGD_hook, quantization_hooks.quantization_pertensor_hook, post_localSGD_hook.post_localSGD_hook, fp16_compress_hook,
+net.register_comm_hook(None, quantization_hooks.quantization_pertensor_hook)
+net.register_comm_hook(None, quantization_hooks.quantization_perchannel_hook)
+
+for hook in (powerSGD_hook.powerSGD_hook, default_hooks.fp16_compress_wrapper(quantization_hooks.quantization_pertensor_hook), post_localSGD_hook.post_localSGD_hook, fp16_compress_hook,
              default_hooks.fp16_compress_wrapper(powerSGD_hook.powerSGD_hook),
              default_hooks.fp16_compress_wrapper(default_hooks.bf16_compress_hook)):
     refused(lambda: net.register_comm_hook(None, hook))
@@ -203,7 +232,10 @@ class Wire(unittest.TestCase):
     def test_all_workers_read_what_one_process_rounds(self):
         for mode, form, how, number in (("ddp", "float16", "option", 2), ("ddp", "bfloat16", "option", 3), ("local", "float16", "option", 3),
                                         ("local", "bfloat16", "option", 2), ("shards", "float16", "option", 2), ("shards", "bfloat16", "option", 3),
-                                        ("ddp", "float16", "hook", 3), ("ddp", "bfloat16", "hook", 2), ("ddp", "float32", "option", 2)):
+                                        ("ddp", "float16", "hook", 3), ("ddp", "bfloat16", "hook", 2), ("ddp", "float32", "option", 2),
+                                        ("ddp", "int8", "option", 3), ("ddp", "int4", "option", 2), ("local", "int8", "option", 2),
+                                        ("local", "int4", "option", 3), ("shards", "int8", "option", 3), ("shards", "int4", "option", 2),
+                                        ("ddp", "int8", "hook", 2)):
             with self.subTest(f"{mode} {form} {how} {number}"):
                 for output in self.outputs(TRAINS, number, mode, form, how):
                     self.assertIn(f"equal {number}", output, output)
@@ -218,14 +250,20 @@ class Wire(unittest.TestCase):
         for output in self.outputs(RANGE, 2, "ddp", "bfloat16"):
             self.assertRegex(output, r"mean 499712\.0 62464\.0 [45]\.\d+e-10 nan")
 
-    def test_the_bytes_halve(self):
+    def test_a_value_that_is_not_finite_makes_its_block_nan(self):
+        for form in "int8", "int4":
+            for output in self.outputs(BLOCKS, 2, "ddp", form):
+                self.assertRegex(output, r"not a number 256 511 256 mean (0\.999|1\.00)\d* 1\.0")
+
+    def test_the_bytes_are_fewer(self):
         # Of each value a gradient goes from one of two workers to the other, and what it has come to goes back.
         exact = 6 * 2 * 4 * 1024 * 1024
         for mode in "ddp", "local", "shards":
             with self.subTest(mode):
-                sent = {form: self.bytes_of(mode, form) for form in ("float32", "float16")}
+                sent = {form: self.bytes_of(mode, form) for form in ("float32", "float16", "int8", "int4")}
                 self.assertGreater(sent["float32"], exact)
-                self.assertAlmostEqual((sent["float32"] - sent["float16"]) / exact, .5, delta=.01, msg=sent)
+                for form, of_block in ("float16", 512), ("int8", 258), ("int4", 130):
+                    self.assertAlmostEqual((sent["float32"] - sent[form]) / exact, 1 - of_block / 1024, delta=.01, msg=sent)
 
     def bytes_of(self, mode, form):
         with cluster.reserved_address() as address:
@@ -239,8 +277,9 @@ class Wire(unittest.TestCase):
     def test_a_worker_that_asks_for_another_format_is_refused(self):
         for mode in "ddp", "shards":
             with self.subTest(mode):
-                for output in self.outputs(ANOTHER, 2, mode, "bfloat16"):
-                    self.assertRegex(output, r"refused: .*given wire=bfloat16, and worker 0 has wire=float16")
+                for form in "bfloat16", "int8":
+                    for output in self.outputs(ANOTHER, 2, mode, form):
+                        self.assertRegex(output, rf"refused: .*given wire={form}, and worker 0 has wire=float16")
 
     def test_a_hook_on_one_worker_is_refused(self):
         for output in self.outputs(ONE_HOOK, 2, "ddp", "float16"):
@@ -249,7 +288,7 @@ class Wire(unittest.TestCase):
     def test_hooks(self):
         (output,) = self.outputs(HOOKS, 1, "ddp", "float16")
         said = [line for line in output.splitlines() if "refused" in line]
-        for line, name in zip(said, ("powerSGD_hook", "quantization_pertensor_hook", "post_localSGD_hook", "fp16_compress_hook", "powerSGD_hook",
+        for line, name in zip(said, ("powerSGD_hook", r"fp16_compress_wrapper\(quantization_pertensor_hook\)", "post_localSGD_hook", "fp16_compress_hook", "powerSGD_hook",
                                      r"fp16_compress_wrapper\(bf16_compress_hook\)"), strict=True):
             self.assertRegex(line, rf"^refused: register_comm_hook\({name}\): .*(hook|wrapper)")
         self.assertIn("fine", output)

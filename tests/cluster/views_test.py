@@ -231,8 +231,10 @@ class Views(unittest.TestCase):
         self.first.stop()
 
     def test_reduced_formats_survive_changes(self):
-        self.joins_and_leaves("--wire", "bfloat16")
-        self.assertIn("--wire rounds what travels", self.first.output)
+        for wire in "bfloat16", "int8", "int4":
+            with self.subTest(wire):
+                self.joins_and_leaves("--wire", wire)
+                self.assertIn("--wire rounds what travels", self.first.output)
 
     def test_shares_of_the_batch_survive_changes(self):
         self.joins_and_leaves("--batch-share", "2,1")

@@ -14,8 +14,9 @@ constexpr seat_id the_peer{1};
 
 link_limits limits_of_a_run() {
   link_limits l;
-  l.chunk_values = {10, 20};
-  l.chunk_formats = {wire_format::float32, wire_format::float16};
+  l.chunk_values = {10, 20, 300, 301};
+  l.chunk_formats = {wire_format::float32, wire_format::float16, wire_format::int8,
+                     wire_format::int4};
   l.first_version = 3;
   l.end_clock = 10;
   l.history_slots = 2;
@@ -38,6 +39,13 @@ void hold(const F& f, std::size_t payload, const link_limits& limits) {
     require(payload > 0 && payload <= 4 * limits.chunk_values[f.chunk], "a chunk's size");
   }
   if constexpr (requires { f.slot; }) require(f.slot < limits.history_slots, "a slot that is none");
+}
+
+/// What is read of a payload lies within it: the sanitizers see what is read beyond.
+void hold(const frames::push_gradient& f, std::size_t payload, const link_limits& limits) {
+  require(limits.chunk_values.contains(f.chunk), "a chunk that is none");
+  std::vector<float> values(limits.chunk_values[f.chunk]);
+  decode(limits.chunk_formats[f.chunk], std::vector<std::byte>(payload, std::byte{0x7f}), values);
 }
 
 void hold(const frames::install_history& f, std::size_t payload, const link_limits& limits) {

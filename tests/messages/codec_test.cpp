@@ -43,7 +43,7 @@ std::vector<frame_header> one_of_each() {
   v.first_sample = 1ull << 50;
   v.test_phases = 20;
   v.routes = {0, 1, 1};
-  v.wire = {2, 0, 1};
+  v.wire = {2, 0, 1, 4, 3};
   v.watched = true;
   v.routes_follow_links = true;
   v.replicas = 3;
@@ -53,6 +53,7 @@ std::vector<frame_header> one_of_each() {
   v.parameters = {{"conv1.weight", {64, 3, 7, 7}}, {"scale", {}}};
   for (int i = 0; i < 1000; ++i) v.parameters.push_back({"layer" + std::to_string(i), {i + 1, 2}});
   v.parameters.push_back({"mean", {3}, true, {1ull << 63, 7}});
+  v.parameters.push_back({"small ones", {300}, false, {}, true});
   v.shared = {{"mean", "buffer torch.float32 [3]", 1ull << 40, {5, 1ull << 63}}, {"", "", 0, {}}};
   v.reasons = {"", "as --routes sfb says"};
   v.shares = {{3, 1}, {1ull << 30, 2}, {1, 1}};
@@ -318,9 +319,9 @@ TEST_CASE("codec: sizes beyond the limits are refused before anything is copied"
   SUBCASE("a wire format that cannot be") {
     frames::view v;
     v.members = {{seat_id{0}, "a:1"}};
-    v.wire = {0, 3};
+    v.wire = {0, 5};
     CHECK(std::string(refused([&] { (void)decode_header(encoded(v)); }).what()) ==
-          "view: wire format is 3, expected at most 2");
+          "view: wire format is 5, expected at most 4");
   }
   SUBCASE("routes and rates that cannot be") {
     frames::next_view next;

@@ -8,7 +8,7 @@ from typing import Iterator, Optional
 
 from .options import PoseidonError
 
-ABI = 9
+ABI = 10
 
 
 class Parameter(ctypes.Structure):

@@ -12,8 +12,8 @@ from .options import PoseidonError, has_others, in_script_words, options_from
 HERE, NOT_YET, NO_GRADIENT, GIVE_STATE = 0, 1, 2, 3
 LEFT_OUT = -2
 OWN, SGD, ADAM, ADAMW = 0, 1, 2, 3
-MEAN, GIVEN = 0, 1
-FORMATS = ("float32", "float16", "bfloat16")
+MEAN, GIVEN, BUNDLE = 0, 1, 2
+FORMATS = ("float32", "float16", "bfloat16", "int8", "int4")
 
 # A blocking call lets go of Python's lock and is made again and again, so that Ctrl-C is seen between two of them.
 _SLICE_S = 0.2
@@ -74,7 +74,7 @@ class Run:
 
     def declare(self, parameters: Sequence[Tuple[str, Sequence[int], Optional[int]]], kinds: Optional[Sequence[int]] = None) -> None:
         """Says which parameters there are: name, shape, and the address of the first values, which stay until begin(), or until leave() where
-        that fails. `kinds`: by parameter, MEAN or GIVEN; all MEAN where it is left out."""
+        that fails. `kinds`: by parameter, MEAN, GIVEN or BUNDLE; all MEAN where it is left out."""
         entries, kept = (Parameter * len(parameters))(), []
         for entry, (name, shape, address), kind in zip(entries, parameters, kinds or [MEAN] * len(parameters)):
             dims = (ctypes.c_int64 * len(shape))(*shape)

@@ -65,6 +65,25 @@ TEST_CASE(
   CHECK(refusal_of(mean, 40, l) == "fresh_parameters: payload size of chunk 0 is 40, expected 20");
 }
 
+TEST_CASE("frame_check: values in blocks are as long as their steps and integers") {
+  auto l = limits_of_a_run();
+  l.chunk_values = {257, 257};
+  l.chunk_formats = {wire_format::int8, wire_format::int4};
+  const frames::push_gradient large{chunk_id{0}, clock_id{3}}, small{chunk_id{1}, clock_id{3}};
+  CHECK(refusal_of(large, 261, l).empty());
+  CHECK(refusal_of(small, 133, l).empty());
+  CHECK(refusal_of(large, 257, l) == "push_gradient: payload size of chunk 0 is 257, expected 261");
+  CHECK(refusal_of(small, 132, l) == "push_gradient: payload size of chunk 1 is 132, expected 133");
+  CHECK(refusal_of(frames::fresh_parameters{chunk_id{1}, version_id{4}}, 133, l).empty());
+  CHECK(refusal_of(frames::fresh_parameters{chunk_id{1}, version_id{3}}, 133, l) ==
+        "fresh_parameters: payload size of chunk 1 is 133, expected 1028");
+  l.names_formats = true;
+  const step_mark four_bits{0, 0, wire_format::int4};
+  const frames::push_gradient named{chunk_id{0}, clock_id{3}, false, four_bits};
+  CHECK(refusal_of(named, 133, l).empty());
+  CHECK(refusal_of(named, 261, l) == "push_gradient: payload size of chunk 0 is 261, expected 133");
+}
+
 TEST_CASE(
     "frame_check: only where programs compute gradients a clock may have none, without a payload") {
   auto l = limits_of_a_run();

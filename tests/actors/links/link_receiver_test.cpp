@@ -117,36 +117,51 @@ TEST_CASE(
     "link_receiver: of a chunk in a reduced format gradients and updates are as short as that, "
     "first "
     "values are not") {
+  auto format = wire_format::float16;
+  std::string kind;
+  SUBCASE("a whole gradient of float16") {
+    kind = "push_gradient";
+  }
+  SUBCASE("a whole update of float16") {
+    kind = "fresh_parameters";
+  }
+  SUBCASE("a whole gradient of int8") {
+    format = wire_format::int8;
+    kind = "push_gradient";
+  }
+  SUBCASE("a whole update of int4") {
+    format = wire_format::int4;
+    kind = "fresh_parameters";
+  }
   end_options o;
-  o.formats = {wire_format::float32, wire_format::float32, wire_format::float16};
+  o.formats = {wire_format::float32, wire_format::float32, format};
   link_and_puppet t(o);
+  t.end.parameters->changes_in = format;
   const std::vector<float> values(1000, 1.5f);
-  std::vector<std::byte> half(2000);
-  encode(wire_format::float16, values, half);
+  const auto bytes = static_cast<std::uint32_t>(wire_bytes(format, 1000));
+  std::vector<std::byte> half(bytes);
+  encode(format, values, half);
+  std::vector<float> sum(1000);
+  decode(format, half, sum);
+  for (auto& v : sum) v += 1.5f;
   const chunk_id chunk{2};
   t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{0}},
                                     std::as_bytes(std::span(values)), 4000));
-  t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{1}}, half, 2000));
+  t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{1}}, half, bytes));
   REQUIRE(t.end.landed->wait_for(2).size() == 2);
-  CHECK(t.end.parameters->at(2) == std::vector<float>(1000, 3.0f));
-  t.puppet->write(piece_with_header(frames::push_gradient{chunk, clock_id{0}}, half, 2000));
+  CHECK(t.end.parameters->at(2) == sum);
+  t.puppet->write(piece_with_header(frames::push_gradient{chunk, clock_id{0}}, half, bytes));
   const auto gradients = t.end.gradients->wait_for(1);
   REQUIRE(gradients.size() == 1);
   CHECK(std::equal(half.begin(), half.end(), gradients[0].values.bytes.begin(),
                    gradients[0].values.bytes.end()));
-  std::string kind;
-  SUBCASE("a whole gradient") {
-    kind = "push_gradient";
-    t.puppet->write(piece_with_header(frames::push_gradient{chunk, clock_id{1}},
-                                      std::as_bytes(std::span(values)), 4000));
-  }
-  SUBCASE("a whole update") {
-    kind = "fresh_parameters";
-    t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{2}},
-                                      std::as_bytes(std::span(values)), 4000));
-  }
-  CHECK(t.lost().why.find(kind + ": payload size of chunk 2 is 4000, expected 2000") !=
-        std::string::npos);
+  const auto whole = std::as_bytes(std::span(values));
+  if (kind == "push_gradient")
+    t.puppet->write(piece_with_header(frames::push_gradient{chunk, clock_id{1}}, whole, 4000));
+  else
+    t.puppet->write(piece_with_header(frames::fresh_parameters{chunk, version_id{2}}, whole, 4000));
+  CHECK(t.lost().why.find(kind + ": payload size of chunk 2 is 4000, expected " +
+                          std::to_string(bytes)) != std::string::npos);
 }
 
 TEST_CASE("link_receiver: a mean in a format that its frame names is written as it is") {

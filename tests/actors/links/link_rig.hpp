@@ -130,7 +130,7 @@ class store : public landing {
   }
   void add_changes(chunk_id chunk, version_id, std::span<const std::byte> bytes) override {
     auto& v = values_[value(chunk)];
-    add_decoded(wire_format::float16, bytes, v, v);
+    add_decoded(changes_in, bytes, v, v);
   }
   void take_rounded(chunk_id chunk, version_id, wire_format format,
                     std::span<const std::byte> bytes) override {
@@ -144,6 +144,7 @@ class store : public landing {
   [[nodiscard]] const std::vector<float>& factors() const { return factors_; }
   [[nodiscard]] const std::vector<float>& at(std::size_t chunk) const { return values_[chunk]; }
   version_id due{0};
+  wire_format changes_in = wire_format::float16;
 
  private:
   std::vector<float> factors_;

@@ -62,7 +62,7 @@ class a_shard {
         for (int i = 0; i < 5; ++i)
           g.push_back(
               static_cast<float>((clock_ * 7 + worker * 3 + static_cast<unsigned>(i)) % 11) / 8.0f);
-        const auto bytes = std::make_shared<std::vector<std::byte>>(width(options_.format) * 5);
+        const auto bytes = std::make_shared<std::vector<std::byte>>(wire_bytes(options_.format, 5));
         encode(options_.format, g, *bytes);
         sim_.tell(shard_, gradient_arrived{
                               worker_id{worker}, kept_chunk, clock_id{clock_}, {bytes, *bytes}});
@@ -97,7 +97,8 @@ class a_shard {
 TEST_CASE("former_state: the state of a version before has the bits of a run that stopped there") {
   for (const auto* rule : {momentum_rule, adam_rule})
     for (const std::uint64_t staleness : {0, 2})
-      for (const auto format : {wire_format::float32, wire_format::bfloat16}) {
+      for (const auto format :
+           {wire_format::float32, wire_format::bfloat16, wire_format::int8, wire_format::int4}) {
         CAPTURE(rule);
         CAPTURE(staleness);
         shard_options o;

@@ -133,7 +133,7 @@ TEST_CASE("server_shard: what worker 0 gives is its bits, whatever they are, and
 namespace {
 
 payload rounded(wire_format format, const std::vector<float>& values) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(2 * values.size());
+  auto bytes = std::make_shared<std::vector<std::byte>>(wire_bytes(format, values.size()));
   encode(format, values, *bytes);
   return {bytes, *bytes};
 }
@@ -162,6 +162,38 @@ TEST_CASE("server_shard: the mean of rounded gradients goes back rounded, to its
   }
 }
 
+TEST_CASE(
+    "server_shard: the mean of gradients in blocks goes back in blocks, to its own node, too") {
+  for (const auto format : {wire_format::int8, wire_format::int4}) {
+    shard_with_optimizer t(false, optimizer_rule::none);
+    t.program->told = std::nullopt;
+    const step_mark mark{0, 0, format};
+    const std::vector<float> one{1, 0.3f, 0}, other{8, 3, -2};
+    const auto as_sent = [format](const std::vector<float>& values) {
+      std::vector<float> out(3);
+      decode(format, rounded(format, values).bytes, out);
+      return out;
+    };
+    auto mean = as_sent(one);
+    for (std::size_t i = 0; i < 3; ++i) mean[i] = 0.5f * (mean[i] + as_sent(other)[i]);
+    const auto wanted = as_sent(mean);
+    for (const std::uint64_t clock : {0u, 1u}) {
+      for (const unsigned worker : {1u, 0u})
+        t.sim.tell(t.shard, gradient_arrived{worker_id{worker}, the_chunk, clock_id{clock},
+                                             rounded(format, worker == 0 ? one : other), mark});
+      t.sim.settle();
+      const auto own = t.store->at(the_chunk, clock + 1);
+      CHECK(std::vector<float>(own.begin(), own.end()) == wanted);
+      const auto& sent = t.link.got->back();
+      CHECK(std::get<frames::fresh_parameters>(sent.header).format == format);
+      CHECK(sent.data.bytes.size() == wire_bytes(format, 3));
+      std::vector<float> values(3);
+      decode(format, sent.data.bytes, values);
+      CHECK(values == wanted);
+    }
+  }
+}
+
 TEST_CASE("worker_gradients: a worker whose gradients travel otherwise steps otherwise") {
   const step_mark half{0, 0, wire_format::float16};
   const gradient_arrived rounded_one{worker_id{1}, the_chunk, clock_id{0}, {}, half};
@@ -177,7 +209,15 @@ TEST_CASE("worker_gradients: a worker whose gradients travel otherwise steps oth
 
 TEST_CASE(
     "server_shard: a step in a reduced format begins with exact values, or what a program wrote") {
-  shard_with_optimizer t(false, optimizer_rule::sgd, wire_format::bfloat16);
+  auto format = wire_format::bfloat16;
+  SUBCASE("bfloat16") {}
+  SUBCASE("int8") {
+    format = wire_format::int8;
+  }
+  SUBCASE("int4") {
+    format = wire_format::int4;
+  }
+  shard_with_optimizer t(false, optimizer_rule::sgd, format);
   const auto step = mark_of(t.program->told);  // rate 0.5
   const auto first = t.store->at(the_chunk, 0);
   std::vector<float> exact(first.begin(), first.end());
@@ -188,17 +228,15 @@ TEST_CASE(
     const auto base = t.program->has;
     for (const unsigned worker : {0u, 1u})
       t.sim.tell(t.shard, gradient_arrived{worker_id{worker}, the_chunk, clock_id{clock},
-                                           rounded(wire_format::bfloat16, {257, 2, 3}), step});
+                                           rounded(format, {257, 2, 3}), step});
     t.sim.settle();
-    const std::vector<float> sum{512, 4, 6};  // 257 is 256
+    std::vector<float> sum(3), wanted(3);  // of bfloat16 512, 4 and 6: 257 is 256
+    decode(format, rounded(format, {257, 2, 3}).bytes, sum);
     const auto fresh = t.store->at(the_chunk, clock + 1);
-    for (std::size_t i = 0; i < 3; ++i) {
-      exact[i] -= 0.5f * 0.5f * sum[i];
-      std::vector<std::byte> change(2);
-      float wanted = 0;
-      encode_change(wire_format::bfloat16, {&exact[i], 1}, {&base[i], 1}, change);
-      add_decoded(wire_format::bfloat16, change, {&base[i], 1}, {&wanted, 1});
-      CHECK(fresh[i] == wanted);
-    }
+    for (std::size_t i = 0; i < 3; ++i) exact[i] -= 0.5f * 0.5f * 2 * sum[i];
+    std::vector<std::byte> change(wire_bytes(format, 3));
+    encode_change(format, exact, base, change);
+    add_decoded(format, change, base, wanted);
+    CHECK(std::vector<float>(fresh.begin(), fresh.end()) == wanted);
   }
 }

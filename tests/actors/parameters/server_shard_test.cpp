@@ -1,5 +1,6 @@
 #include "actors/parameters/server_shard.hpp"
 
+#include "models/device/wire_format.hpp"
 #include "models/solver/solver_file.hpp"
 #include "tests/actors/fakes.hpp"
 #include "tests/sim.hpp"
@@ -129,6 +130,36 @@ TEST_CASE(
   clock(2, 256, 258);
   clock(3, 256, 258);  // 1 and 257
   CHECK(peer == std::vector<float>{-771, 0, 771});
+}
+
+TEST_CASE("server_shard: in blocks, too, every node takes the same step, and none is lost") {
+  for (const auto format : {wire_format::int8, wire_format::int4}) {
+    shard_of_two t(std::nullopt, 0, format);
+    std::vector<float> peer(3);  // another node's copy
+    std::vector<float> left(6);  // what rounding took of each worker's gradient
+    std::vector<double> exact(3);
+    constexpr std::uint64_t clocks = 40;
+    for (std::uint64_t clock = 0; clock < clocks; ++clock) {
+      for (const unsigned worker : {0u, 1u}) {
+        const std::vector<float> gradient{1.0f, 0.01f, -0.3f * static_cast<float>(worker)};
+        const auto bytes = std::make_shared<std::vector<std::byte>>(wire_bytes(format, 3));
+        encode_with_feedback(format, gradient, std::span(left).subspan(3 * worker, 3), *bytes);
+        t.sim.tell(t.shard,
+                   gradient_arrived{worker_id{worker}, c0, clock_id{clock}, {bytes, *bytes}});
+        for (std::size_t i = 0; i < 3; ++i) exact[i] -= 0.5 * gradient[i];
+      }
+      t.sim.settle();
+      for (; t.published < t.gather.got->size(); ++t.published)
+        t.store->publish(test::only_parameter, t.published + 1);
+      REQUIRE(t.link.got->size() == clock + 1);
+      add_decoded(format, t.link.got->back().data.bytes, peer, peer);
+      const auto own = t.store->current(test::only_parameter);
+      REQUIRE(std::vector<float>(own.begin(), own.end()) == peer);
+    }
+    // What is late is a step of one clock, however many there were.
+    for (std::size_t i = 0; i < 3; ++i) CHECK(std::abs(exact[i] - peer[i]) < 0.4);
+    CHECK(peer[1] < -0.01f * (clocks - 20));
+  }
 }
 
 TEST_CASE("server_shard: a gradient of the next clock waits for the clock before") {

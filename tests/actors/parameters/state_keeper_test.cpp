@@ -85,7 +85,15 @@ TEST_CASE("state_keeper: it makes the owner's values of the sum, and tells as if
 /// Every node but the owner and its keepers has only these steps.
 TEST_CASE(
     "state_keeper: where values travel rounded, it has the exact ones and takes rounded steps") {
-  keeper_of_two t(0, 1, wire_format::bfloat16);
+  auto format = wire_format::bfloat16;
+  SUBCASE("bfloat16") {}
+  SUBCASE("int8") {
+    format = wire_format::int8;
+  }
+  SUBCASE("int4") {
+    format = wire_format::int4;
+  }
+  keeper_of_two t(0, 1, format);
   const std::vector<std::vector<float>> exact{{-1.01f, -2}, {-1.01f, -3}, {-1.51f, -3}};
   t.sum(of_worker_1, 5, {2.02f, 4}, exact[0]);
   t.sum(of_worker_1, 6, {0, 2}, exact[1]);
@@ -93,10 +101,10 @@ TEST_CASE(
   CHECK(*t.fault == "");
   REQUIRE(t.gather.got->size() == 3);
   std::vector<float> followed(2);
-  std::vector<std::byte> step(4);
+  std::vector<std::byte> step(wire_bytes(format, 2));
   for (std::size_t i = 0; i < 3; ++i) {
-    encode_change(wire_format::bfloat16, exact[i], followed, step);
-    add_decoded(wire_format::bfloat16, step, followed, followed);
+    encode_change(format, exact[i], followed, step);
+    add_decoded(format, step, followed, followed);
     if (i > 0) CHECK(t.values(of_worker_1, 6 + i) == followed);
   }
   CHECK(followed != exact[2]);

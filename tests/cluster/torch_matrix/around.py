@@ -75,6 +75,8 @@ def wire(name, form, **options):
 
 wire("wire float16", "float16")
 wire("wire bfloat16", "bfloat16")
+wire("wire int8", "int8")
+wire("wire int4", "int4")
 
 
 @more("bf16_compress_hook", "joined", rounds={"wrapped": (.02, "gradients travel in bfloat16")}, weight=1e-9,

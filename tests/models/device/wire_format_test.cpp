@@ -14,7 +14,8 @@ using namespace poseidon;
 
 namespace {
 
-constexpr auto half = wire_format::float16, brain = wire_format::bfloat16;
+constexpr auto half = wire_format::float16, brain = wire_format::bfloat16, int8 = wire_format::int8,
+               int4 = wire_format::int4;
 constexpr float inf = std::numeric_limits<float>::infinity();
 
 float of_bits(std::uint32_t bits) {
@@ -162,10 +163,10 @@ TEST_CASE("wire_format: with feedback the sum of what is sent is the sum of what
   std::mt19937 random(2);
   std::normal_distribution<float> normal(0, 1e-3f);
   constexpr std::size_t n = 3000, clocks = 1000;
-  for (const auto f : {half, brain}) {
+  for (const auto f : {half, brain, int8, int4}) {
     std::vector<float> residual(n), gradient(n), sent(n);
     std::vector<double> there(n), arrived(n);
-    std::vector<std::byte> bytes(2 * n);
+    std::vector<std::byte> bytes(wire_bytes(f, n));
     for (std::size_t c = 0; c < clocks; ++c) {
       for (std::size_t i = 0; i < n; ++i) {
         // so that float32 adds exactly
@@ -183,7 +184,11 @@ TEST_CASE("wire_format: with feedback the sum of what is sent is the sum of what
     // And the part that has not arrived is that of one clock, however many there were.
     double late = 0;
     for (const float r : residual) late = std::max(late, double{std::abs(r)});
-    CHECK(late <= 1e-2 * (f == half ? 0x1p-11 : 0x1p-8));
+    const double of_largest = f == half    ? 0x1p-11
+                              : f == brain ? 0x1p-8
+                              : f == int8  ? 0.5 / 127
+                                           : 0.5 / 7;
+    CHECK(late <= 1e-2 * of_largest);
   }
 }
 
@@ -216,9 +221,9 @@ TEST_CASE("wire_format: a value that is not finite is sent as it is and leaves n
 }
 
 TEST_CASE("wire_format: steps lead two copies to the same values, the shard's own included") {
-  for (const auto f : {half, brain}) {
+  for (const auto f : {half, brain, int8, int4}) {
     std::vector<float> exact(1500), near(1500), far(1500);
-    std::vector<std::byte> bytes(2 * exact.size());
+    std::vector<std::byte> bytes(wire_bytes(f, exact.size()));
     for (int clock = 0; clock < 20; ++clock) {
       for (std::size_t i = 0; i < exact.size(); ++i)
         exact[i] += 1e-3f * std::sin(static_cast<float>(i) + static_cast<float>(clock));
@@ -228,7 +233,7 @@ TEST_CASE("wire_format: steps lead two copies to the same values, the shard's ow
     }
     CHECK(same_bits(near, far));
     for (std::size_t i = 0; i < exact.size(); ++i)
-      CHECK(std::abs(exact[i] - near[i]) < 1e-3f * 0x1p-8f);
+      CHECK(std::abs(exact[i] - near[i]) < (f == int4 ? 2e-4f : 1e-3f * 0x1p-7f));
   }
 }
 
@@ -246,6 +251,7 @@ TEST_CASE("wire_format: float32 is what it was, and sizes that do not fit are re
 }
 
 TEST_CASE("wire_format: names") {
-  for (const auto f : {wire_format::float32, half, brain}) CHECK(wire_format_of(to_string(f)) == f);
+  for (const auto f : {wire_format::float32, half, brain, int8, int4})
+    CHECK(wire_format_of(to_string(f)) == f);
   CHECK_FALSE(wire_format_of("fp16").has_value());
 }

@@ -10,6 +10,8 @@ from typing import Callable, List, Optional, Sequence, Tuple
 
 import torch
 
+from ..library import BUNDLE, MEAN
+
 _FEWEST = 24  # small parameters: below, each goes by itself
 _SMALL = 1 << 14  # values
 _SMALL_MATRIX = 1 << 10  # of two dimensions: a larger one may go as factors
@@ -138,6 +140,10 @@ class Declared:
             out.append((bundle.name(self._names), (bundle.size,), values.data_ptr()))
             kept.append(values)
         return out, kept
+
+    def kinds(self) -> List[int]:
+        """By number in the run. A bundle's values have nothing in common, and its flags have to arrive."""
+        return [MEAN if bundle is None else BUNDLE for bundle in self.bundles]
 
     def tensors(self) -> List[torch.Tensor]:
         """By number in the run, a tensor of that shape where its first parameter is."""

@@ -9,16 +9,16 @@ from ..library import PoseidonError
 
 _DEFAULT = "torch.distributed.algorithms.ddp_comm_hooks.default_hooks"
 _FORMATS = {"allreduce_hook": "float32", "fp16_compress_hook": "float16", "bf16_compress_hook": "bfloat16"}
+_QUANTIZATION = "torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks"
+_EIGHT_BITS = ("quantization_pertensor_hook", "quantization_perchannel_hook")
 _WRAPPERS = {"fp16_compress_wrapper": "float16", "bf16_compress_wrapper": "bfloat16"}
 _BUILTIN = {"ALLREDUCE": "float32", "FP16_COMPRESS": "float16"}
 
-_HALF = "fp16_compress_hook or bf16_compress_hook halves the bytes"
+_HALF = "fp16_compress_hook or bf16_compress_hook halves the bytes, quantization_pertensor_hook quarters them"
 _FACTORS = f"large nn.Linear layers send factors of their gradients where that is less (routes), without its error; leave it out, or {_HALF}"
 _OTHERS = {
     "powerSGD_hook": _FACTORS,
     "batched_powerSGD_hook": _FACTORS,
-    "quantization_pertensor_hook": f"gradients travel in 2 bytes at least; {_HALF}",
-    "quantization_perchannel_hook": f"gradients travel in 2 bytes at least; {_HALF}",
     "post_localSGD_hook": f"join(model, optimizer, outer=poseidon.Outer(...)) averages seldom, as it does; leave it out, or {_HALF}",
     "noop_hook": "no_sync() is for steps that send nothing",
 }
@@ -57,4 +57,6 @@ def format_of(hook, state, workers: int) -> str:
         return _WRAPPERS[wrapper]
     if name in _FORMATS and getattr(hook, "__module__", None) == _DEFAULT:
         return _FORMATS[name]
+    if name in _EIGHT_BITS and getattr(hook, "__module__", None) == _QUANTIZATION:
+        return "int8"
     raise PoseidonError(f"register_comm_hook({name}): {_OTHERS.get(name, _ANY)}")

@@ -150,8 +150,8 @@ class DistributedDataParallel(nn.Module):
         self.__dict__["_syncs"] = bool(value)
 
     def register_comm_hook(self, state, hook) -> None:
-        """PyTorch's allreduce_hook, and its hooks and wrappers that round to float16 or bfloat16: the format in which gradients travel from now on.
-        All workers register the same one. Others are refused by their names."""
+        """PyTorch's allreduce_hook, its hooks and wrappers that round to float16 or bfloat16, and those that quantize, which are int8 here: the
+        format in which gradients travel from now on. All workers register the same one. Others are refused by their names."""
         self._travel_as(format_of(hook, state, self.client.size))
 
     def _register_builtin_comm_hook(self, hook) -> None:

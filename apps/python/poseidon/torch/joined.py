@@ -7,7 +7,7 @@ from typing import Callable, Dict, FrozenSet, Iterable, Iterator, List, Optional
 import torch
 from torch import nn
 
-from ..library import GIVEN, MEAN, PoseidonError, Run, reason_of
+from ..library import BUNDLE, GIVEN, PoseidonError, Run, reason_of
 from ..options import has_others
 from .bundles import Declared
 from .exchangeable import is_empty, require_exchangeable, require_statistics
@@ -118,7 +118,7 @@ class Joined:
                 kept.append(self.buffers.declared())
                 declared.append(("buffers of worker 0", (self.buffers.words,), kept[-1].data_ptr()))
             more = self._more_means()
-            self.run.declare(declared + more, [MEAN] * len(self.declared) + [GIVEN] * (self.buffers is not None) + [MEAN] * len(more))
+            self.run.declare(declared + more, self.declared.kinds() + [GIVEN] * (self.buffers is not None) + [BUNDLE] * len(more))
             self._declared()
             measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
             self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
