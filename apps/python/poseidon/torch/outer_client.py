@@ -52,6 +52,7 @@ class OuterClient(Client):
         self.statistics = statistics if statistics.values > 0 else None
         self._momenta: Optional[List[torch.Tensor]] = None  # that the others have given
         self._deltas: Dict[int, torch.Tensor] = {}  # by parameter: the library reads them until the means are here
+        self._compared = torch.zeros(1, dtype=torch.uint8)  # the library reads and writes it until begin() returns
         self._since = 0  # inner steps since a fragment has left
         self._since_all = 0  # inner steps since all workers were equal
         self._next = 0  # the fragment whose turn it is
@@ -84,7 +85,7 @@ class OuterClient(Client):
         return [("floating-point buffers", (self.statistics.values,), self.statistics.lent.data_ptr())]
 
     def _shared(self) -> List[Tuple[str, torch.Tensor]]:
-        return [*super()._shared(), (repr(self.outer), torch.zeros(1, dtype=torch.uint8))]
+        return [*super()._shared(), (repr(self.outer), self._compared)]
 
     def begin(self) -> "OuterClient":
         super().begin()
