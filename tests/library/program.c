@@ -241,10 +241,10 @@ static int train_shared(const char* options) {
   const poseidon_shared twice[2] = {shared[0], shared[0]};
   const poseidon_parameter list[2] = {{"mean", dims, 1, first, POSEIDON_MEAN}, {"given", dims, 1, first, POSEIDON_GIVEN}};
   poseidon_parameter wrong = list[0];
-  wrong.kind = 2;
+  wrong.kind = 3;
   int answer;
   poseidon_run* p = poseidon_join(options);
-  REQUIRE(p, p != NULL && poseidon_declare(p, &wrong, 1) < 0 && strstr(poseidon_error(p), "is of kind 2") != NULL);
+  REQUIRE(p, p != NULL && poseidon_declare(p, &wrong, 1) < 0 && strstr(poseidon_error(p), "is of kind 3") != NULL);
   REQUIRE(p, poseidon_share(p, shared, 3) < 0 && strstr(poseidon_error(p), "after poseidon_declare") != NULL);
   REQUIRE(p, poseidon_declare(p, list, 2) == 0);
   REQUIRE(p, poseidon_share(p, twice, 2) < 0 && strstr(poseidon_error(p), "have the name \"batches\"") != NULL);
