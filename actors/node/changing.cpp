@@ -36,7 +36,7 @@ std::string list_of(const std::vector<frames::member>& members, const agreed_vie
 std::string describe_nodes(std::vector<frames::member> agreed_view::*nodes,
                            const agreed_view& before, const agreed_view& now, bool of_programs) {
   std::string out;
-  const auto add = [&](const std::string& who, const char* what) {
+  const auto add = [&](const std::string& who, const std::string& what) {
     if (!who.empty()) out += (out.empty() ? "" : ", ") + who + what;
   };
   add(list_of(without(now.*nodes, before.*nodes), now), " joined");
@@ -44,10 +44,9 @@ std::string describe_nodes(std::vector<frames::member> agreed_view::*nodes,
   for (const auto& m : without(before.*nodes, now.*nodes))
     (has_seat(now.lost, m.seat) ? lost : left).push_back(m);
   add(list_of(left, before), " left");
-  const char* is = lost.size() == 1 ? " is lost" : " are lost";
   // A program that has trained its last step is let go as one that is lost.
-  if (of_programs) is = lost.size() == 1 ? " is gone" : " are gone";
-  add(list_of(lost, before), is);
+  const std::string how = of_programs ? "gone" : "lost";
+  add(list_of(lost, before), (lost.size() == 1 ? " is " : " are ") + how);
   return out;
 }
 

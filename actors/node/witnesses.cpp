@@ -9,13 +9,12 @@ namespace poseidon {
 
 std::optional<std::string> witnesses::objection() const {
   if (core_.setup.run->survive == 0)
-    return std::string("this run has ") +
-           (core_.setup.around ? "on-loss=end, with which the loss of any worker"
-                               : "--survive 0, with which the loss of any node") +
-           " ends it, so a witness would be of no use. " +
-           (core_.setup.around ? "Start it with on-loss=go-on, or"
-                               : "Start the first node with --survive 1, or the run") +
-           " without a witness";
+    return core_.setup.around
+               ? "this run has on-loss=end, with which the loss of any worker ends it, so a "
+                 "witness would be of no use. Start it with on-loss=go-on, or without a witness"
+               : "this run has --survive 0, with which the loss of any node ends it, so a "
+                 "witness would be of no use. Start the first node with --survive 1, or the run "
+                 "without a witness";
   if (core_.setup.choices.by_schedule)
     return "this run's views are those of --views, and a witness needs one more. Start the first "
            "node without --views, or the run without a witness";

@@ -1,5 +1,7 @@
 #include "actors/routes/program_routes.hpp"
 
+#include "models/plan/wire_choice.hpp"
+
 #include <algorithm>
 #include <thread>
 #include <utility>
@@ -14,9 +16,7 @@ route_load load_of(const declared_parameter& p, const parameter_load& measured, 
   out.name = p.name;
   const auto values = static_cast<std::size_t>(count(p.shape));
   out.values = static_cast<double>(values);
-  out.value_bytes = static_cast<double>(wire_bytes(
-                        p.bundle ? format_for(format, 0) : format_for(format, values), values)) /
-                    out.values;
+  out.value_bytes = static_cast<double>(wire_bytes(format_in_use(p, format), values)) / out.values;
   out.measured = {measured.backward_s, rows > 0 ? measured.product_s : 0};
   if (rows > 0)
     out.factors = {rows, static_cast<std::size_t>(p.shape[0]),

@@ -1,5 +1,6 @@
 #include "apps/library/session.hpp"
 
+#include "models/plan/wire_choice.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -184,8 +185,7 @@ void session::push_factors(std::size_t parameter, std::uint64_t clock, const flo
 wire_format session::wire_of(parameter_id parameter) const {
   const auto& declared = program_->declared[value(parameter)];
   const bool mean = program_->optimizer == optimizer_rule::none && !declared.given;
-  if (!mean) return wire_format::float32;
-  return format_for(wire_, declared.bundle ? 0 : values_of(value(parameter)));
+  return mean ? format_in_use(declared, wire_) : wire_format::float32;
 }
 
 wire_format session::wire(wire_format format) {

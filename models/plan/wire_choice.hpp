@@ -22,10 +22,11 @@ struct wire_option {
 /// Errors   spec_error with file and line.
 [[nodiscard]] wire_option parse_wire(const std::string& option);
 
-/// The format in which a parameter travels, where its layer or its program has `format`: small ones and bundles have no blocks.
-[[nodiscard]] inline wire_format format_in_use(const net_parameter& p, wire_format format) {
-  return p.bundle ? format_for(format, 0)
-                  : format_for(format, static_cast<std::size_t>(count(p.shape)));
+/// The format in which a net_parameter or a declared_parameter travels, where its layer or its program has `format`: small ones and
+/// bundles have no blocks.
+template <class Parameter>
+[[nodiscard]] wire_format format_in_use(const Parameter& p, wire_format format) {
+  return format_for(format, p.bundle ? 0 : static_cast<std::size_t>(count(p.shape)));
 }
 
 /// The formats of a run. Only learned parameters are reduced: running statistics are small, and frozen parameters are

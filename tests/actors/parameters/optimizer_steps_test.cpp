@@ -1,6 +1,7 @@
 #include "actors/parameters/server_shard.hpp"
 #include "actors/parameters/worker_gradients.hpp"
 #include "tests/actors/fakes.hpp"
+#include "tests/actors/parameters/rounding_formats.hpp"
 #include "tests/sim.hpp"
 
 #include <doctest/doctest.h>
@@ -209,14 +210,7 @@ TEST_CASE("worker_gradients: a worker whose gradients travel otherwise steps oth
 
 TEST_CASE(
     "server_shard: a step in a reduced format begins with exact values, or what a program wrote") {
-  auto format = wire_format::bfloat16;
-  SUBCASE("bfloat16") {}
-  SUBCASE("int8") {
-    format = wire_format::int8;
-  }
-  SUBCASE("int4") {
-    format = wire_format::int4;
-  }
+  const auto format = rounding_format();
   shard_with_optimizer t(false, optimizer_rule::sgd, format);
   const auto step = mark_of(t.program->told);  // rate 0.5
   const auto first = t.store->at(the_chunk, 0);

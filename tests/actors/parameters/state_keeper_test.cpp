@@ -3,6 +3,7 @@
 #include "models/device/wire_format.hpp"
 #include "models/plan/keepers.hpp"
 #include "tests/actors/fakes.hpp"
+#include "tests/actors/parameters/rounding_formats.hpp"
 #include "tests/sim.hpp"
 
 #include <doctest/doctest.h>
@@ -85,14 +86,7 @@ TEST_CASE("state_keeper: it makes the owner's values of the sum, and tells as if
 /// Every node but the owner and its keepers has only these steps.
 TEST_CASE(
     "state_keeper: where values travel rounded, it has the exact ones and takes rounded steps") {
-  auto format = wire_format::bfloat16;
-  SUBCASE("bfloat16") {}
-  SUBCASE("int8") {
-    format = wire_format::int8;
-  }
-  SUBCASE("int4") {
-    format = wire_format::int4;
-  }
+  const auto format = rounding_format();
   keeper_of_two t(0, 1, format);
   const std::vector<std::vector<float>> exact{{-1.01f, -2}, {-1.01f, -3}, {-1.51f, -3}};
   t.sum(of_worker_1, 5, {2.02f, 4}, exact[0]);

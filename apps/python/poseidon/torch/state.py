@@ -1,7 +1,7 @@
 """What a model has besides the parameters that it trains: frozen parameters and buffers. All workers begin with worker 0's; buffers are
 worker 0's again after each clock."""
 
-from typing import Callable, Dict, Iterable, List, Optional, Set, Tuple
+from typing import Callable, Dict, Iterable, Iterator, List, Optional, Set, Tuple
 
 import torch
 from torch import nn
@@ -70,6 +70,17 @@ class FirstState:
         self._staged.clear()
 
 
+def buffers_of(model: nn.Module, wanted: Callable[[str], bool]) -> Iterator[Tuple[dict, str, str, torch.Tensor]]:
+    """Each buffer once that is `wanted` by its name and not empty: where its module has it, and by which key, its name, and itself."""
+    seen: Set[int] = set()
+    for prefix, module in model.named_modules():
+        for key, t in module._buffers.items():
+            name = f"{prefix}.{key}" if prefix else key
+            if t is not None and wanted(name) and id(t) not in seen and t.numel() > 0:
+                seen.add(id(t))
+                yield module._buffers, key, name, t
+
+
 class _Kind:
     """Buffers of one type on one device: they travel one after the other."""
 
@@ -84,15 +95,9 @@ class Buffers:
     def __init__(self, model: nn.Module, failed: Callable[[str], Exception], ignored: Set[str] = frozenset()):
         self._failed = failed
         kinds: Dict[Tuple[torch.dtype, torch.device], _Kind] = {}
-        seen: Set[int] = set()
-        for prefix, module in model.named_modules():
-            for key, t in module._buffers.items():
-                name = f"{prefix}.{key}" if prefix else key
-                if t is None or id(t) in seen or name in ignored or t.numel() == 0:
-                    continue
-                _require_dense(name, "buffer", t)
-                seen.add(id(t))
-                kinds.setdefault((t.dtype, t.device), _Kind(t.dtype, t.device)).places.append((module._buffers, key, name, t.shape))
+        for of, key, name, t in buffers_of(model, lambda name: name not in ignored):
+            _require_dense(name, "buffer", t)
+            kinds.setdefault((t.dtype, t.device), _Kind(t.dtype, t.device)).places.append((of, key, name, t.shape))
         self._kinds = list(kinds.values())
         self._spans: List[Tuple[int, int]] = []  # by kind: its first byte, and how many
         end = 0

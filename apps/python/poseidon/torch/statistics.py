@@ -1,9 +1,11 @@
 """A model's floating-point buffers (the statistics of BatchNorm) as one value of the run, whose mean all workers take at outer steps."""
 
-from typing import Callable, Dict, FrozenSet, List, Set, Tuple
+from typing import Callable, Dict, FrozenSet, List
 
 import torch
 from torch import nn
+
+from .state import buffers_of
 
 
 def averaged(model: nn.Module, ignored: FrozenSet[str]) -> FrozenSet[str]:
@@ -14,14 +16,7 @@ def averaged(model: nn.Module, ignored: FrozenSet[str]) -> FrozenSet[str]:
 class Statistics:
     def __init__(self, model: nn.Module, names: FrozenSet[str], failed: Callable[[str], Exception]):
         self._failed = failed
-        self._places: List[Tuple[dict, str, str, torch.Size]] = []
-        seen: Set[int] = set()
-        for prefix, module in model.named_modules():
-            for key, t in module._buffers.items():
-                name = f"{prefix}.{key}" if prefix else key
-                if t is not None and name in names and id(t) not in seen and t.numel() > 0:
-                    seen.add(id(t))
-                    self._places.append((module._buffers, key, name, t.shape))
+        self._places = [(of, key, name, t.shape) for of, key, name, t in buffers_of(model, names.__contains__)]
         self.values = sum(shape.numel() for *_, shape in self._places)
         self.lent = torch.zeros(self.values)  # the library reads it until the mean is here
         self._last = torch.zeros(self.values)
