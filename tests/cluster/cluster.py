@@ -43,6 +43,7 @@ PATIENCE_S = 120  # the deadline of a wait, before it is multiplied by SLACK
 DEADLINE_S = PATIENCE_S * SLACK
 ENDLESS = 10**9  # iterations: no machine trains them while a test runs
 SKIPPED = 77
+ALL = bool(os.environ.get("POSEIDON_TEST_ALL"))  # every case of what is a matrix of cases (tools/test --all)
 LISTENING = r"^listening on (\S+:\d+)"  # the first node's line; [1] is the address for --join
 
 

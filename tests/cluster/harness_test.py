@@ -83,7 +83,8 @@ sys.exit(int(sys.argv[1])) if sys.argv[1:] else sys.stdin.read() or __import__("
         with cluster.Cluster() as c:
             file = c.folder / "program.py"
             file.write_text(program)
-            loader = preloaded.Preloaded(sys.executable, "json", cluster._die_with_parent)
+            loader = preloaded.Preloaded(sys.executable, ["json"], cluster._die_with_parent)
+            self.assertIsNone(loader.lacks())
             def begin(*words):
                 process = loader.start([str(file), *words], c.folder, {**os.environ, "HERE": str(c.folder)})
                 c.nodes.append(cluster.Node("forked", [file, *words], c.folder, c.env, process))
@@ -101,6 +102,40 @@ sys.exit(int(sys.argv[1])) if sys.argv[1:] else sys.stdin.read() or __import__("
             c.nodes.remove(lives)
             lives.process.stdout.close()
             lives.process.stderr.close()
+
+    def test_a_stand_in_for_python_ends_as_its_program_does(self):
+        program = """
+import os, signal, sys
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
+print("in", os.getcwd() == os.environ["HERE"], sys.argv[1:], os.getpid(), flush=True)
+print("an error", file=sys.stderr, flush=True)
+sys.exit(3) if sys.argv[1] == "ends" else os.kill(os.getpid(), signal.SIGABRT) if sys.argv[1] == "aborts" else signal.pause()
+"""
+        loader = preloaded.Preloaded(sys.executable, ["json"], cluster._die_with_parent)
+        self.addCleanup(loader.end)
+        with cluster.Cluster() as c:
+            file = c.folder / "program.py"
+            file.write_text(program)
+            c.env["HERE"] = str(c.folder)
+            begin = lambda *words: c.start(loader.python, *words, cwd=c.folder)
+            for word, code in ("ends", 3), ("aborts", -signal.SIGABRT):
+                run = begin("-B", file, word)
+                self.assertEqual((run.wait(), run.errors), (code, ["an error"]), run)
+                self.assertIn(f"in True ['{word}']", run.output)
+            told = begin(file, "waits")
+            told.wait_for("^in")
+            told.signal(signal.SIGTERM)
+            self.assertEqual(told.wait(), 7, told)
+            killed = begin(file, "waits")
+            pid = killed.wait_for(r"^in .* (\d+)$")[1]
+            killed.kill()
+            cluster.wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "the program is killed, too")
+            self.assertEqual(begin("-c", "import sys; sys.exit(5)").wait(), 5)
+
+    def test_a_module_that_is_not_there_is_named(self):
+        loader = preloaded.Preloaded(sys.executable, ["json", "there_is_none"], cluster._die_with_parent)
+        self.assertIn("No module named 'there_is_none'", loader.lacks())
+        loader.end()
 
     def test_no_process_survives_a_test_that_is_killed(self):
         script = textwrap.dedent("""

@@ -1,10 +1,12 @@
 # tests/cluster/loss_run.py - runs that lose members: begun, watched, and compared with what their views have to train.
+import itertools
 import json
 import os
 import pathlib
 import re
 import signal
 import unittest
+import zlib
 
 import cluster
 import small_run
@@ -30,6 +32,15 @@ def cpu_seconds(node):
 def files_of(folder):
     """Name, size and time of all files: what changes when anything is written."""
     return {f.name: (f.stat().st_size, f.stat().st_mtime_ns) for f in folder.iterdir()}
+
+
+def crossed(of, *axes):
+    """Combinations of the axes' values: with cluster.ALL every one, else as few as have each value of each axis. `of`: the test's id(), by which tests
+    take different ones."""
+    if cluster.ALL:
+        return list(itertools.product(*axes))
+    turn = zlib.crc32(of.encode())
+    return [tuple(axis[(n + turn * place) % len(axis)] for place, axis in enumerate(axes)) for n in range(max(map(len, axes)))]
 
 
 class LossRun(unittest.TestCase):
@@ -128,9 +139,7 @@ class LossRun(unittest.TestCase):
             self.wakes_and_ends(nodes[seat])
 
     def in_each_way(self, body, seats=(0, 2)):
-        """Calls body(how, seat) for a loss of each kind and of each of these seats, each in a cluster of its own."""
-        for how in (KILLED, FROZEN):
-            for seat in seats:
-                with self.subTest(how=how, seat=seat):
-                    with cluster.Cluster() as self.cluster:
-                        body(how, seat)
+        """Calls body(how, seat) for a loss of each kind and of each of these seats (crossed), each in a cluster of its own."""
+        for how, seat in crossed(self.id(), (KILLED, FROZEN), seats):
+            with self.subTest(how=how, seat=seat), cluster.Cluster() as self.cluster:
+                body(how, seat)

@@ -4,23 +4,56 @@ imports it, and forks for each program, which then runs as `python3 program.py W
 environment, folder and pipes. The variables that PyTorch's libraries read as they are loaded are the same for all programs:
 THREADS. The process and its programs end with the test.
 
-    loader = Preloaded("/usr/bin/python3", "torch")
+    loader = Preloaded("/usr/bin/python3", ["torch"])
+    print(loader.lacks())                                      # None, or why a module cannot be imported
     process = loader.start(["program.py", "word"], cwd, env)   # as a subprocess.Popen: pid, stdout, stderr, poll(), wait()
+    subprocess.run([loader.python, "program.py", "word"])      # for whoever starts programs himself, as a launcher does
+
+`python` stands in for Python: it has the process fork, gives the program its standard output and error, passes signals on, and ends as
+the program does. A program whose stand-in is killed is killed.
 """
 import array
 import atexit
+import contextlib
 import ctypes
 import json
 import os
+import pathlib
 import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import types
 
 THREADS = {"OPENBLAS_NUM_THREADS": "1"}
+
+
+STAND_IN = """#!{python} -SE
+import array, json, os, signal, socket, sys
+words = [w for w in sys.argv[1:] if w != "-B"]
+if words[0].startswith("-"):
+    os.execv("{python}", ["{python}", *sys.argv[1:]])
+passed_on = signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1
+signal.pthread_sigmask(signal.SIG_BLOCK, passed_on)
+here = socket.socket(socket.AF_UNIX)
+here.connect("{socket}")
+order = json.dumps({{"words": words, "cwd": os.getcwd(), "env": dict(os.environ)}}).encode() + b"\\n"
+here.sendmsg([order[:1]], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [1, 2]))])
+here.sendall(order[1:])
+lines = here.makefile("r")
+pid = json.loads(lines.readline())["began"]
+for number in passed_on:
+    signal.signal(number, lambda number, _: os.kill(pid, number))
+signal.pthread_sigmask(signal.SIG_UNBLOCK, passed_on)
+code = json.loads(lines.readline())["code"]
+if code < 0:
+    signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+    os.kill(os.getpid(), -code)
+os._exit(code)
+"""
 
 
 class Forked:
@@ -40,14 +73,21 @@ class Forked:
 
 
 class Preloaded:
-    def __init__(self, python, module, preexec):
+    def __init__(self, python, modules, preexec):
         here, there = socket.socketpair()
-        with there:
-            self._process = subprocess.Popen([python, "-B", __file__, str(there.fileno()), module], env={**os.environ, **THREADS},
-                                             stdin=subprocess.DEVNULL, pass_fds=[there.fileno()], preexec_fn=preexec)
+        self._folder = tempfile.TemporaryDirectory(prefix="poseidon-test-python-")
+        self.python = pathlib.Path(self._folder.name, "python3")
+        self.python.write_text(STAND_IN.format(python=python, socket=f"{self._folder.name}/socket"))
+        self.python.chmod(0o700)
+        with there, socket.socket(socket.AF_UNIX) as guests:
+            guests.bind(f"{self._folder.name}/socket")
+            guests.listen(64)
+            passed = [there.fileno(), guests.fileno()]
+            self._process = subprocess.Popen([python, "-B", __file__, *map(str, passed), *modules], env={**os.environ, **THREADS},
+                                             stdin=subprocess.DEVNULL, pass_fds=passed, preexec_fn=preexec)
         self._socket = here
         self._lines = here.makefile("r")
-        self._codes, self._pids = {}, []
+        self._codes, self._pids, self._loaded = {}, [], []
         self._changed = threading.Condition()
         self._listener = threading.Thread(target=self._listen, daemon=True)
         self._listener.start()
@@ -62,6 +102,13 @@ class Preloaded:
         self._listener.join()
         self._lines.close()
         self._socket.close()
+        self._folder.cleanup()
+
+    def lacks(self):
+        """Returns once the modules are imported, or cannot be: then why."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._loaded or self._process.poll() is not None)
+            return self._loaded[0] if self._loaded else f"it ended with exit code {self._process.poll()}"
 
     def start(self, words, cwd, env):
         pipes = [os.pipe() for _ in range(2)]
@@ -88,38 +135,43 @@ class Preloaded:
             return self._codes.get(pid)
 
     def _listen(self):
-        for line in self._lines:
-            said = json.loads(line)
-            with self._changed:
-                if "began" in said:
-                    self._pids.append(said["began"])
-                else:
-                    self._codes[said["ended"]] = said["code"]
-                self._changed.notify_all()
+        with contextlib.suppress(ConnectionResetError):  # it has ended before it read all that it was told
+            for line in self._lines:
+                self._hear(json.loads(line))
         self._process.wait()
         with self._changed:
+            self._changed.notify_all()
+
+    def _hear(self, said):
+        with self._changed:
+            if "lacks" in said:
+                self._loaded.append(said["lacks"])
+            elif "began" in said:
+                self._pids.append(said["began"])
+            else:
+                self._codes[said["ended"]] = said["code"]
             self._changed.notify_all()
 
 
 # -- the process that forks ------------------------------------------------------------------------------------
 
+def import_all(modules):
+    """None, or why one of them cannot be imported."""
+    try:
+        for module in modules:
+            __import__(module)
+    except Exception as e:
+        return f"{type(e).__name__}: {e}"
+    return None
+
+
 def tell(to, **said):
-    to.sendall(json.dumps(said).encode() + b"\n")
-
-
-def tell_of_ends(to):
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return
-        if pid == 0:
-            return
-        tell(to, ended=pid, code=os.waitstatus_to_exitcode(status))
+    with contextlib.suppress(BrokenPipeError):
+        to.sendall(json.dumps(said).encode() + b"\n")
 
 
 def take_order(orders):
-    """An order and its two pipes; None where the test has ended."""
+    """An order and its two pipes; None where the other side has ended."""
     first, control, _, _ = orders.recvmsg(1, socket.CMSG_SPACE(2 * array.array("i").itemsize))
     if not first:
         return None
@@ -148,43 +200,79 @@ def become(order, pipes, parent):
     sys.path[:1] = [os.path.dirname(os.path.abspath(sys.argv[0])), *filter(None, paths.split(":"))]
 
 
-def serve(orders):
-    """Returns in each program that it forks."""
-    bell, ring = os.pipe2(os.O_NONBLOCK)
-    signal.set_wakeup_fd(ring)
-    signal.signal(signal.SIGCHLD, lambda *_: None)
-    parent = os.getpid()
-    while True:
-        ready, _, _ = select.select([orders, bell], [], [])
-        if bell in ready:
-            os.read(bell, 4096)
-            tell_of_ends(orders)
-        if orders not in ready:
-            continue
-        taken = take_order(orders)
+class Server:
+    """Forks for the test, which is one connection, and for each stand-in, which is another one."""
+
+    def __init__(self, test, guests):
+        self._test, self._guests = test, guests
+        self._asked = {}  # a program that runs -> the connection that asked for it
+        self._bell, self._ring = os.pipe2(os.O_NONBLOCK)
+        signal.set_wakeup_fd(self._ring)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._open = [test, guests, self._bell]
+
+    def serve(self):
+        """Returns in each program that it forks."""
+        while True:
+            for ready in select.select(self._open, [], [])[0]:
+                if ready is self._bell:
+                    os.read(self._bell, 4096)
+                    self._tell_of_ends()
+                elif ready is self._guests:
+                    self._open.append(self._guests.accept()[0])
+                elif self._is_forked(ready):
+                    return
+
+    def _tell_of_ends(self):
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            tell(self._asked.pop(pid), ended=pid, code=os.waitstatus_to_exitcode(status))
+
+    def _is_forked(self, connection):
+        """Takes an order. Whether this is the program."""
+        taken = take_order(connection)
         if taken is None:
-            os._exit(0)
+            if connection is self._test:
+                os._exit(0)
+            self._open.remove(connection)
+            for pid in [pid for pid, asker in self._asked.items() if asker is connection]:
+                os.killpg(pid, signal.SIGKILL)
+            return False
+        parent = os.getpid()
         is_session, has_session = os.pipe()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            orders.close()
-            for end in bell, ring, is_session:
+            for inherited in self._open:
+                if inherited is not self._bell:
+                    inherited.close()
+            for end in self._bell, self._ring, is_session:
                 os.close(end)
             become(*taken, parent)
             os.close(has_session)
-            return
+            return True
         for end in *taken[1], has_session:
             os.close(end)
         os.read(is_session, 1)  # until the program has a session, which the test may end
         os.close(is_session)
-        tell(orders, began=pid)
+        self._asked[pid] = connection
+        tell(connection, began=pid)
+        return False
 
 
 if __name__ == "__main__":
-    __import__(sys.argv[2])
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    test, guests = (socket.socket(fileno=int(number)) for number in sys.argv[1:3])
+    lacks = import_all(sys.argv[3:])
+    tell(test, lacks=lacks)
+    if lacks is not None:
+        sys.exit(1)
+    Server(test, guests).serve()
     program = types.ModuleType("__main__")
     program.__file__ = sys.argv[0]
     sys.modules["__main__"] = program

@@ -2,7 +2,6 @@
 import contextlib
 import functools
 import os
-import subprocess
 import sys
 
 import cluster
@@ -25,17 +24,19 @@ def refused(call):
 
 def need(*modules):
     """Ends this test as skipped where that Python lacks one of the modules."""
-    tried = subprocess.run([PYTHON, "-c", "import " + ", ".join(modules)], capture_output=True, text=True)
-    if tried.returncode != 0:
-        print(f"skipped: {PYTHON} cannot import {', '.join(modules)}: {tried.stderr.strip().splitlines()[-1]}")
+    skip_without(modules, preload(modules).lacks())
+
+
+def skip_without(modules, why):
+    if why is not None:
+        print(f"skipped: {PYTHON} cannot import {', '.join(modules)}: {why}")
         sys.exit(cluster.SKIPPED)
 
 
 def run_where(module):
     """For a test whose own process needs the module: goes on under that Python, or ends this test as skipped. To be called first."""
     if os.environ.get("POSEIDON_TEST_HAS") == module:
-        return
-    need(module)
+        return skip_without([module], preloaded.import_all([module]))
     os.environ.update(POSEIDON_TEST_HAS=module, PYTHONPATH=str(PACKAGE), OMP_NUM_THREADS="1")
     os.execv(PYTHON, [PYTHON, "-B", os.path.abspath(sys.argv[0]), *sys.argv[1:]])
 
@@ -72,15 +73,20 @@ class Programs(cluster.Cluster):
             command = ["env"] + [f"{name}={value}" for name, value in variables.items()] + [PYTHON, "-B", *words_of_worker]
             process = None
             if "import torch" in script:
-                process = with_torch().start(words_of_worker, self.cwd, {**self.env, **{name: str(v) for name, v in variables.items()}})
+                process = preload(("torch",)).start(words_of_worker, self.cwd, {**self.env, **{name: str(v) for name, v in variables.items()}})
             started.append(cluster.Node(f"worker{place}", command, self.cwd, self.env, process))
             self.nodes.append(started[-1])
         return started
 
 
+def python():
+    """The path of a Python for whoever starts programs himself, as a launcher does: one that has PyTorch in it already."""
+    return preload(("torch",)).python
+
+
 @functools.cache
-def with_torch():
-    return preloaded.Preloaded(PYTHON, "torch", cluster._die_with_parent)
+def preload(modules):
+    return preloaded.Preloaded(PYTHON, modules, cluster._die_with_parent)
 
 
 def each_is_refused(test, head, scripts):

@@ -29,9 +29,12 @@ class TorchMatrix(unittest.TestCase):
                 self.assertEqual(self.verdict(f"more={name}", "ddp", 2)[0], kind)
                 self.assertEqual(self.verdict("model=small", "ddp", 2), ("equal", ""))
 
-    def test_each_case_once_in_every_mode(self):
+    def test_each_case_in_every_second_mode(self):
+        """With cluster.ALL in every mode."""
         failed, met = [], 0
-        for case, mode, number in walk.spread(self.catalogue, walk.listed(self.catalogue), harness.MODES, [1, 2, 3], each=1):
+        chosen = walk.spread(self.catalogue, walk.listed(self.catalogue), harness.MODES, [1, 2, 3], each=1)
+        modes = len(harness.MODES)
+        for case, mode, number in (chosen if cluster.ALL else [c for n, c in enumerate(chosen) if (n // modes + n) % 2 == 0]):
             kind, text = self.verdict(case, mode, number)
             met += kind == "equal"
             if kind not in harness.PASSED:
@@ -41,7 +44,7 @@ class TorchMatrix(unittest.TestCase):
                     failed.append(line)
                 else:
                     print(f"known ({reason}): {line}")
-        self.assertGreater(met, 400)
+        self.assertGreater(met, 400 if cluster.ALL else 200)
         self.assertEqual("\n".join(failed), "")
 
 

@@ -45,7 +45,7 @@ class Restarts(unittest.TestCase):
 
     def elastic(self, wanted, *, without=(), ends=None):
         """The command of a worker that trains until so many are there, and none of the seats `without`."""
-        return [programs.PYTHON, self.script(ELASTIC), *map(repr, ({}, (wanted, without), "all", ends or {}))]
+        return [programs.python(), self.script(ELASTIC), *map(repr, ({}, (wanted, without), "all", ends or {}))]
 
     def local(self, *words):
         return self.cluster.start(LAUNCH / "local", *words)
@@ -91,11 +91,11 @@ class Restarts(unittest.TestCase):
 
     def test_one_that_always_fails_ends_nobody_else(self):
         end = self.folder / "end"
-        run = self.local("--max-restarts", 2, 3, programs.PYTHON, self.script(UNTIL), end)
+        run = self.local("--max-restarts", 2, 3, programs.python(), self.script(UNTIL), end)
         run.wait_for("^launch: 1: .*ValueError: no more pictures. The others go on without it")
         end.touch()
         self.assertEqual(run.wait(), 0, run)
-        self.assertEqual(run.errors[-1], f"launch: 1: {programs.PYTHON} ended with code 1: ValueError: no more pictures. "
+        self.assertEqual(run.errors[-1], f"launch: 1: {programs.python()} ended with code 1: ValueError: no more pictures. "
                                          "The others have gone on, and have ended well")
         self.assertEqual(len([line for line in run.lines if "1 | begins with 3" in line]), 3, run)
 
@@ -107,7 +107,7 @@ class Restarts(unittest.TestCase):
                                          "    if os.environ['RANK'] == '1' and step == 3:\n        os.kill(os.getpid(), 9)\n"}
         for name, text in scripts.items():
             with self.subTest(name):
-                run = self.local("--max-restarts", 3, 2, programs.PYTHON, self.script(text))
+                run = self.local("--max-restarts", 3, 2, programs.python(), self.script(text))
                 self.assertEqual(run.wait(), 137, run)
                 self.assertRegex(run.errors[-1], "^launch: 1: .* was ended by SIGKILL")
 

@@ -17,7 +17,7 @@ namespace {
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t default_frames = 100'000;  // it takes ten times as long
 #else
-constexpr std::size_t default_frames = 1'000'000;
+constexpr std::size_t default_frames = 200'000;
 #endif
 
 constexpr std::size_t most_steps = 200'000;  // of a run
