@@ -1,7 +1,9 @@
 #include "actors/node/run_node.hpp"
 
+#include "actors/links/link_options.hpp"
 #include "models/words.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -16,7 +18,7 @@ namespace poseidon {
 
 namespace {
 
-constexpr std::chrono::seconds shutdown_patience{10}, failure_patience{2};
+constexpr std::chrono::seconds failure_patience{2};
 
 /// The signal thread may outlive the node: it gets an address that is emptied, not a reference.
 struct address {
@@ -41,7 +43,7 @@ class end_watchdog {
   end_watchdog& operator=(const end_watchdog&) = delete;
 
   /// From now on the process has so long to end; then it exits with `exit_code`, after `error` if there is one.
-  void count_down(std::chrono::seconds patience, int exit_code, const char* error = "") {
+  void count_down(std::chrono::milliseconds patience, int exit_code, const char* error = "") {
     {
       const std::lock_guard lock(mutex_);
       patience_ = patience;
@@ -60,14 +62,14 @@ class end_watchdog {
       std::fprintf(stderr, "error: %s\n", error_);
     else
       std::fprintf(stderr,
-                   "internal error: actors still run %lld s after the end; giving up on them.\n",
-                   static_cast<long long>(patience_.count()));
+                   "internal error: actors still run %s after the end; giving up on them.\n",
+                   seconds_text(patience_).c_str());
     _exit(exit_code_);
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::chrono::seconds patience_{0};
+  std::chrono::milliseconds patience_{0};
   int exit_code_ = 1;
   char error_[1024] = {};  // there may be no memory when it is needed
   bool over_ = false;
@@ -76,8 +78,14 @@ class end_watchdog {
 
 }  // namespace
 
+std::chrono::milliseconds patience_at_end(const node_setup& setup) {
+  const auto link_waits = std::max(link_options{}.stall_limit, setup.cluster.silence_limit);
+  return link_waits + std::chrono::seconds{10};
+}
+
 node_result run_node(node_setup setup, const signal_hook& signals) {
   end_watchdog watchdog;
+  const auto patience = patience_at_end(setup);
   node_result result;  // before the host: what it holds outlives the last actor
   node_host host;
   try {
@@ -94,7 +102,7 @@ node_result run_node(node_setup setup, const signal_hook& signals) {
       const std::lock_guard lock(reachable->mutex);
       reachable->to = nullptr;
     }
-    watchdog.count_down(shutdown_patience, result.exit_code != 0 ? result.exit_code : 1,
+    watchdog.count_down(patience, result.exit_code != 0 ? result.exit_code : 1,
                         result.error.c_str());
   } catch (const std::exception& e) {
     std::string words;

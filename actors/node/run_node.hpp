@@ -9,8 +9,12 @@ namespace poseidon {
 /// Called once the node runs, with the function that tells it of SIGINT or SIGTERM. May be empty.
 using signal_hook = std::function<void(std::function<void(interrupted)>)>;
 
-/// Runs one node in an actor system of its own until it has ended and all its actors with it. An actor that
-/// still runs ten seconds after the end is given up on, and the process with it.
+/// How long a node's actors may take to end once the run is over: ten seconds more than a link may wait for a peer that hears
+/// nothing and takes nothing, which is no fault of this node.
+[[nodiscard]] std::chrono::milliseconds patience_at_end(const node_setup& setup);
+
+/// Runs one node in an actor system of its own until it has ended and all its actors with it. Where an actor still runs when
+/// `patience_at_end` is over, the node gives up on it, and the process ends.
 [[nodiscard]] node_result run_node(node_setup setup, const signal_hook& signals = {});
 
 }  // namespace poseidon

@@ -14,6 +14,15 @@ TEST_CASE("node: a node that is alone trains to the last clock and ends with 0")
   CHECK(t.folder.snapshot_files() == 2);  // parameters and solver state
 }
 
+TEST_CASE("node: a node at its end waits longer than its links may wait for a peer that is frozen") {
+  node_setup setup;
+  for (const auto limit : {std::chrono::milliseconds{700}, std::chrono::milliseconds{60000}}) {
+    setup.cluster.silence_limit = limit;
+    CHECK(patience_at_end(setup) > limit + std::chrono::seconds{5});
+    CHECK(patience_at_end(setup) > link_options{}.stall_limit + std::chrono::seconds{5});
+  }
+}
+
 TEST_CASE("node: nodes find each other, train every clock and end together") {
   for (const std::size_t workers : {2, 3}) {
     CAPTURE(workers);
