@@ -37,7 +37,7 @@ void leading::spawn_selector() {
   selector_ = poseidon::spawn<protocol_selector>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "protocol_selector",
       route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire,
-                    setup.choices.node_mbit_s, false});
+                    setup.choices.lossy, setup.choices.node_mbit_s, false});
   core_.as_node.monitor(selector_.untyped());
 }
 

@@ -55,6 +55,8 @@ struct cluster_setup {
 struct leader_choices {
   route_option routes;
   wire_option wire;
+  /// The roughest format that may be chosen; float32: what `wire` says.
+  wire_format lossy = wire_format::float32;
   share_option shares;
   /// Empty: not given. A node that joins compares it with the run's.
   std::optional<batch_rule> global_batch;

@@ -77,11 +77,30 @@ std::vector<std::string> reasons_of(const std::vector<route_load>& loads,
   return out;
 }
 
+std::vector<bool> fastest(const std::vector<route_load>& loads, const route_rates& rates) {
+  std::vector<bool> chosen(loads.size());
+  for (const auto& d : decide_routes(loads, rates))
+    chosen[d.layer] = d.chosen == route::factor_broadcast;
+  return chosen;
+}
+
+/// Chooses the format of each layer by predicted time.
+/// Writes   ladder and loads of `plan`, whose rates are known.
+void choose_formats(const route_request& request, const net& n, std::size_t passes,
+                    const std::vector<bool>& listed, route_plan& plan) {
+  const auto& solver = request.run.solver.spec;
+  const bool automatic = request.option.what == route_option::kind::automatic;
+  plan.ladder = choose_lossy(n, passes, solver, plan.rates, request.lossy,
+                             [&](const std::vector<route_load>& loads) {
+                               return automatic ? fastest(loads, plan.rates) : listed;
+                             });
+  plan.loads = route_loads(n, passes, solver, plan.ladder->formats);
+}
+
 /// Predicts the times of both routes for each layer and, where the option is automatic, chooses by them.
-/// Writes   decisions and rates of `plan`; `chosen` where the option is automatic.
-void predict(const route_request& request, const train_net& n, device_probe& probe,
-             std::vector<bool>& chosen, route_plan& plan) {
-  auto& r = plan.rates = rates_of(request, n, probe);
+/// Writes   decisions of `plan`, whose rates are known; `chosen` where the option is automatic.
+void predict(const route_request& request, std::vector<bool>& chosen, route_plan& plan) {
+  auto& r = plan.rates;
   plan.decisions = decide_routes(plan.loads, r);
   r.product_s = nullptr;  // `probe` may end before the plan
   for (auto& d : plan.decisions) {
@@ -119,7 +138,7 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
       resolved.shares.empty() ? passes_of(request.run.solver) : resolved.shares.front().passes;
   route_plan plan;
   plan.batch = resolved.batch;
-  const auto formats = formats_of(n, request.wire);
+  auto formats = formats_of(n, request.wire);
   auto chosen = layers_of_option(n, option, solver, first_clock);
   for (const auto& [clock, layers] : changes_of_option(n, option, solver, first_clock))
     plan.later[clock] = routes_of(n, layers);
@@ -128,10 +147,16 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
                       std::any_of(plan.loads.begin(), plan.loads.end(), [](const auto& load) {
                         return load.factors.rows > 0 && load.refusal.empty();
                       });
-  const bool reconstructs = request.node.compute->told_flop_s() != 0.0;
-  if (reconstructs && (choice || request.explain)) {
-    predict(request, resolved, probe, chosen, plan);
-    plan.rate_assumed = choice && request.link_mbit_s <= 0;
+  const bool knows_rates = request.node.compute->told_flop_s() != 0.0;
+  const bool lossy = knows_rates && request.lossy != wire_format::float32;
+  if (knows_rates && (choice || lossy || request.explain)) {
+    plan.rates = rates_of(request, resolved, probe);
+    if (lossy) {
+      choose_formats(request, n, passes, chosen, plan);
+      formats = plan.ladder->formats;
+    }
+    predict(request, chosen, plan);
+    plan.rate_assumed = (choice || lossy) && request.link_mbit_s <= 0;
     // With a reduced format a change would lose what rounding has kept back.
     plan.rate_decides = choice && formats.empty();
   }
@@ -140,9 +165,14 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
   plan.wire = on_the_server(formats, plan.routes);
   if (!plan.later.empty() && !formats.empty())
     throw spec_error("--routes " + option.file +
-                     " changes routes while training, and --wire rounds: what rounding has kept "
-                     "back would be lost. Leave out the lines with @, or --wire.");
+                     " changes routes while training, and --wire or --lossy rounds: what rounding "
+                     "has kept back would be lost. Leave out the lines with @, or that option.");
   plan.notes = notes_of(request, n, chosen, plan.wire);
+  if (plan.ladder) plan.notes.push_back(lossy_note(*plan.ladder, request.lossy));
+  if (!knows_rates && request.lossy != wire_format::float32)
+    plan.notes.push_back(
+        "--lossy has no effect: it is unknown how long this device takes, so nothing can be "
+        "predicted. --wire names a format without a prediction.");
   if (has_blocks(request.wire.all) && formats.empty())
     plan.notes.push_back("--wire " + std::string(to_string(request.wire.all)) +
                          " has no effect: no parameter of this net that is learned has " +

@@ -6,11 +6,13 @@
 #pragma once
 #include "actors/routes/device_probe.hpp"
 #include "actors/run/run_definition.hpp"
+#include "models/plan/lossy_choice.hpp"
 #include "models/plan/route_choice.hpp"
 #include "models/plan/wire_choice.hpp"
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,8 @@ struct route_request {
   node_spec node;
   route_option option;
   wire_option wire;
+  /// The roughest format that may be chosen by predicted time, where `wire` says none; float32: nothing is rounded.
+  wire_format lossy = wire_format::float32;
   double link_mbit_s = 0;  ///< out of a node, to all peers together; 0: not known
   bool explain = false;    ///< predict times also where the option leaves nothing to choose
 };
@@ -30,6 +34,7 @@ struct route_plan {
   parameter_routes routes;
   std::map<std::uint64_t, parameter_routes> later;  ///< by the clock from which they hold
   parameter_formats wire;
+  std::optional<lossy_choice> ladder;     ///< where formats were chosen by predicted time
   std::vector<route_load> loads;          ///< by layer
   std::vector<route_decision> decisions;  ///< empty where nothing was predicted
   std::vector<std::string> reasons;       ///< by layer, for the user; see run_definition

@@ -14,15 +14,19 @@ int explain_routes(const node_options& o) {
   s.node = node_of(o);
   s.option = parse_routes(o.routes);
   s.wire = parse_wire(o.wire);
+  s.lossy = parse_lossy(o.lossy);
   s.link_mbit_s = node_mbit_s(o);
   s.explain = true;
   device_probe probe(s.node.compute->arithmetic());
   const auto plan = plan_routes(s, probe);
   if (o.explain_routes == "json") {
-    std::fputs(routes_json(plan.decisions, plan.rates).c_str(), stdout);
+    auto routes = routes_json(plan.decisions, plan.rates);
+    if (plan.ladder) routes.put("ladder", ladder_json(*plan.ladder));
+    std::printf("%s\n", routes.text().c_str());
     return 0;
   }
   std::fputs(routes_table(plan.decisions, plan.rates).c_str(), stdout);
+  if (plan.ladder) std::fputs(ladder_table(*plan.ladder, plan.rates).c_str(), stdout);
   for (const auto& note : plan.notes) std::printf("%s\n", note.c_str());
   if (s.link_mbit_s <= 0)
     std::printf(

@@ -16,6 +16,7 @@ node_options as_joiner(node_options o, std::vector<host_port> others) {
     words->clear();
   o.routes = "auto";
   o.wire = "float32";
+  o.lossy = "none";
   o.batch_share = "equal";
   o.lost_state = "end";
   o.warnings.clear();

@@ -150,6 +150,16 @@ constexpr option_row cluster_rows[] = {
              "float16, bfloat16 (half the bytes), int8, int4 (a fourth, an eighth; layers of fewer "
              "than 4096 values stay float32), or a file of lines `layer format`",
      .chapter = "fewer-bytes-a-value"},
+    {.names = "--lossy",
+     .value = "none|bfloat16|int8|int4",
+     .group = values,
+     .owner = first_of_several,
+     .help =
+         "how roughly Poseidon may round gradients and updates so that training does not wait for "
+         "the links: it chooses a format for each layer by predicted time, the mildest one that "
+         "comes within 5 % of the fastest. none: nothing is rounded",
+     .otherwise = "none",
+     .chapter = "fewer-bytes-a-value"},
     {.names = "--staleness",
      .value = "N",
      .group = values,

@@ -58,6 +58,10 @@ constexpr option_rule rules[] = {
      "that is for a run. For programs --explain-routes=json prints the reckoning."},
     {"--explain-routes", excludes, "--join",
      "it trains nothing, and joins no run. Leave out one of the two."},
+    {"--lossy!=none", excludes, "--wire",
+     "both say in which format gradients travel, the one the roughest that Poseidon may choose, "
+     "the "
+     "other the format itself. Leave out one of the two."},
     {"--quiet", excludes, "--log-level!=quiet",
      "--quiet is --log-level quiet. Leave out one of the two."},
     {"--json", excludes, "--log-format=caffe",
@@ -65,6 +69,10 @@ constexpr option_rule rules[] = {
      "beside --json."},
 
     {"--wire", is_idle_without, "--nodes!=1",
+     "a run that begins with one node sends float32, also when others have joined. Give --nodes N "
+     "with N >= 2.",
+     "--join"},
+    {"--lossy!=none", is_idle_without, "--nodes!=1",
      "a run that begins with one node sends float32, also when others have joined. Give --nodes N "
      "with N >= 2.",
      "--join"},

@@ -114,6 +114,7 @@ void add_value_options(option_binder& add, node_options& o, option_words& words)
   add.value("--routes", o.routes);
   add.value("--explain-routes", words.explain)->check(CLI::IsMember({"table", "json"}));
   add.value("--wire", o.wire);
+  add.value("--lossy", o.lossy);
   add.value("--staleness", o.staleness)->check(CLI::Range(0u, max_staleness));
   add.value("--link-mbit", o.link_mbit_s)->check(positive_number);
   add.value("--bandwidth-budget", o.budget_mbit_s)->check(positive_number);

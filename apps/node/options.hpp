@@ -40,6 +40,7 @@ struct node_options {
   double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";
   std::string wire = "float32";
+  std::string lossy = "none";
   std::string batch_share = "equal";
   std::string global_batch;              ///< "scale", "keep"; empty: not given
   std::string lost_state = "end";        // or zero

@@ -130,6 +130,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.cluster.budget_mbit_s = o.budget_mbit_s;
   s.choices.routes = parse_routes(o.routes);
   s.choices.wire = parse_wire(o.wire);
+  s.choices.lossy = parse_lossy(o.lossy);
   s.choices.shares = parse_shares(o.batch_share, o.nodes);
   if (!o.global_batch.empty())
     s.choices.global_batch = o.global_batch == "keep" ? batch_rule::keep : batch_rule::scale;

@@ -104,8 +104,9 @@ std::string cost_of_copies(const node_options& o) {
   if (o.gpus)
     return "where the first node trains on GPUs, that costs time, because layers that send factors "
            "are then updated on the host";
-  if (o.wire != "float32")
-    return "where values travel rounded (--wire), that costs bytes, because the nodes that keep "
+  if (o.wire != "float32" || o.lossy != "none")
+    return "where values travel rounded (--wire, --lossy), that costs bytes, because the nodes "
+           "that keep "
            "copies of solver state get float32";
   return {};
 }

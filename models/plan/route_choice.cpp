@@ -1,6 +1,5 @@
 #include "models/plan/route_choice.hpp"
 
-#include "models/json.hpp"
 #include "models/plan/cost.hpp"
 
 #include <algorithm>
@@ -117,6 +116,7 @@ struct account_of_all {
   std::vector<route_decision> decisions;  // by layer
   double total_ms = 0;                    // what the chosen routes cost an iteration
   double iteration_ms = 0;                // forward, backward, and exposed communication
+  double bytes = 0;                       // sent by a node in an iteration
 };
 
 /// From the net's end, in the order of the backward pass: each layer meets the traffic of the layers above it.
@@ -163,6 +163,7 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
     if (cost.bytes > 0)
       t.wire_free = std::max(t.ready, t.wire_free) + seconds_on_wire(cost.bytes, r);
     out.total_ms += cost.total_ms();
+    out.bytes += cost.bytes;
     out.iteration_ms += cost.exposed_ms;
   }
   out.iteration_ms += 1e3 * 1.5 * t.end;  // a forward pass is half of a backward pass
@@ -213,7 +214,7 @@ std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
 route_forecast forecast(const std::vector<route_load>& loads, const route_rates& rates,
                         const std::vector<bool>& chosen) {
   const auto all = account_all(loads, rates, chosen);
-  return {all.total_ms, all.iteration_ms};
+  return {all.total_ms, all.iteration_ms, all.bytes};
 }
 
 std::string routes_table(const std::vector<route_decision>& decisions, const route_rates& r) {
@@ -250,7 +251,7 @@ json_object cost_json(const route_cost& c) {
 
 }  // namespace
 
-std::string routes_json(const std::vector<route_decision>& decisions, const route_rates& r) {
+json_object routes_json(const std::vector<route_decision>& decisions, const route_rates& r) {
   json_array routes(json_layout::lines);
   for (const auto& d : decisions) {
     const auto& f = d.load.factors;
@@ -264,7 +265,7 @@ std::string routes_json(const std::vector<route_decision>& decisions, const rout
   }
   json_object out;
   out.put("schema", 1).put("nodes", r.workers).put("link_mbit_s", r.link_mbit_s);
-  return out.put("routes", routes).text() + "\n";
+  return out.put("routes", routes);
 }
 
 }  // namespace poseidon

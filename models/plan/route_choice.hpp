@@ -6,6 +6,7 @@
 // decides, on fast wires the second.
 #pragma once
 #include "models/device/wire_format.hpp"
+#include "models/json.hpp"
 #include "models/plan/routes.hpp"
 
 #include <cstddef>
@@ -92,6 +93,7 @@ struct route_forecast {
   /// The part that the routes cost: exposed communication, and the lanes' lost time.
   double routes_ms = 0;
   double iteration_ms = 0;  ///< forward, backward, and exposed communication
+  double bytes = 0;         ///< sent by a node in an iteration
 };
 [[nodiscard]] route_forecast forecast(const std::vector<route_load>& loads,
                                       const route_rates& rates, const std::vector<bool>& chosen);
@@ -99,7 +101,7 @@ struct route_forecast {
 /// A table for people, and {"routes":[...]} for programs.
 [[nodiscard]] std::string routes_table(const std::vector<route_decision>& decisions,
                                        const route_rates& rates);
-[[nodiscard]] std::string routes_json(const std::vector<route_decision>& decisions,
+[[nodiscard]] json_object routes_json(const std::vector<route_decision>& decisions,
                                       const route_rates& rates);
 
 }  // namespace poseidon

@@ -52,6 +52,25 @@ class Wire(small_run.Trained):
                 self.assertLess(distance, tolerance)
                 cluster.assert_same_weights(one, self.train(wire, nodes=3))
 
+    def test_lossy_takes_a_format_by_the_links_rate(self):
+        def with_lossy(*words):
+            return self.run_to_end(2, words, iterations=8, lr=0.01, text=SMOOTH)
+
+        def said():
+            return self.last[0].wait_for("^lossy: up to int4 was allowed. (.*)")[1]
+
+        fast, slowly = ("--routes", "auto:1000000"), ("--routes", "ps", "--link-mbit", 4)
+        exact = with_lossy(*fast)
+        cluster.assert_same_weights(with_lossy(*fast, "--lossy", "int4"), exact)
+        self.assertIn("Nothing is rounded", said())
+        slow = with_lossy(*slowly, "--lossy", "int4")
+        self.assertIn("wire: int4 for ip1", self.last[0].lines)
+        self.assertRegex(said(), r"^An iteration takes [\d.]+ s instead of [\d.]+ s as predicted, and the result is no longer that of one machine$")
+        cluster.assert_same_weights(slow, with_lossy(*slowly, "--wire", "int4"))
+        refused = cluster.run("poseidon-node", "--solver", "x", "--listen", "127.0.0.1:0", "--nodes", 2, "--lossy", "int8", "--wire", "int4")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("Leave out one of the two", refused.stderr)
+
     def test_replicas_and_micro_batches_are_rounded_once_a_clock(self):
         for wire in "float16", "int8", "int4":
             cluster.assert_same_weights(self.train(wire, devices="cpu:2", batch=32, iter_size=1),

@@ -153,7 +153,7 @@ TEST_CASE("routes_table and routes_json: every layer with both costs and the cho
   const auto table = routes_table(d, rates);
   CHECK(table.find("4096 x 9216") != std::string::npos);
   CHECK(table.find("factor_broadcast") != std::string::npos);
-  const auto json = routes_json(d, rates);
+  const auto json = routes_json(d, rates).text();
   CHECK(json.find(R"("layer":"fc \"6\"\u000a")") != std::string::npos);
   CHECK(json.find(R"("choice":"factor_broadcast")") != std::string::npos);
 }

@@ -122,10 +122,11 @@ def route_bytes(solver, hosts):
 
 
 class Case:
-    def __init__(self, net, hosts, rate, routes, options, folder, batch=32):
-        self.net, self.hosts, self.rate, self.batch = net, hosts, rate, batch
+    def __init__(self, net, hosts, rate, routes, options, folder, batch=32, words=()):
+        """`words`: more options of the first node."""
+        self.net, self.hosts, self.rate, self.batch, self.words = net, hosts, rate, batch, words
         self.routes, _, fifo = routes.partition(":") if isinstance(routes, str) else (routes, "", "")
-        self.label = ", ".join(["poseidon-node", str(self.routes)] + (["fifo and barrier"] if fifo else []))
+        self.label = ", ".join(["poseidon-node", str(self.routes), *([" ".join(map(str, words))] if words else [])] + (["fifo and barrier"] if fifo else []))
         self.fifo = ",fifo" if fifo else ""
         self.options, self.folder = options, folder
         self.solver, self.profile = prepare(folder, net, batch, options.iterations + WARM_UP)
@@ -149,7 +150,7 @@ class Case:
         routes = f"auto:{self.link / 1e6}" if self.routes == "auto" else self.routes
         with labs.Lab(self.hosts) as lab:
             first = lab.start(0, NODE, "--solver", self.solver, "--listen", f"{lab.address(0)}:7600", "--nodes", self.hosts,
-                              *common, "--routes", routes,
+                              *common, "--routes", routes, *self.words,
                               "--devices", f"{devices},bytes={o.byte_scale},time={o.time_scale}{self.fifo}", "--trace", trace,
                               "--log-level", "debug", output=self.folder / "first.log")
             wait_for(first, r"^listening on", "the first node's address")
