@@ -111,6 +111,8 @@ struct gradient_taken {
 /// gradient_push -> every layer that reads its parameters: version `version` can be computed with.
 struct parameters_fresh {
   version_id version{};
+  /// With outer steps: updates that this node alone has made since that version.
+  std::uint32_t own_updates = 0;
 };
 
 /// gradient_push -> server_shard, once, before the first clock: take this chunk's initial values.

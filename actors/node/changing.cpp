@@ -74,7 +74,7 @@ void changing::take(const frames::drain& f) {
   for_newcomers_ = f.for_newcomers;
   if (!core_.change.drains(clock)) return;
   core_.setup.display->detail("membership: another view begins with iteration " +
-                              std::to_string(value(clock)));
+                              std::to_string(iteration_of(*core_.setup.run, value(clock))));
   core_.as_node.tell<pause_at>(core_.run.the_trainer().pause,
                                {clock, core_.view().epoch, for_newcomers_});
 }
@@ -151,7 +151,8 @@ void changing::release() {
 void changing::begin_with_zeros(const std::vector<std::string>& layers, clock_id clock) {
   zeroed_ = "solver state of " + comma_list(layers) + " begins with zeros";
   core_.setup.run->state_zeroed_at = value(clock);
-  core_.setup.display->warning(zeroed_ + " in iteration " + std::to_string(value(clock)) +
+  core_.setup.display->warning(zeroed_ + " in iteration " +
+                               std::to_string(iteration_of(*core_.setup.run, value(clock))) +
                                ": it is gone with the nodes that were lost (--lost-state zero)");
 }
 
@@ -195,8 +196,9 @@ void changing::rebuild() {
   const auto routes =
       describe_change(core_.run.train(), core_.setup.run->routes, core_.change.next().routes);
   if (!routes.empty())
-    core_.setup.display->note("routes: from iteration " + std::to_string(value(next.first_clock)) +
-                              " on: " + routes);
+    core_.setup.display->note(
+        "routes: from iteration " +
+        std::to_string(iteration_of(*core_.setup.run, value(next.first_clock))) + " on: " + routes);
   routes_changed_ = !routes.empty() || (again && routes_changed_);
   const bool of_programs = core_.setup.around != nullptr;
   changed_ = describe_nodes(&agreed_view::members, from_, next, of_programs);
@@ -250,7 +252,7 @@ void changing::show(const std::string& changed, const std::string& why) const {
   const auto& view = core_.view();
   const auto& run = *core_.setup.run;
   core_.setup.display->viewed({.epoch = view.epoch,
-                               .first_clock = run.first_clock,
+                               .first_clock = iteration_of(run, run.first_clock),
                                .first_sample = run.data.samples,
                                .samples = global_batch_of(run),
                                .seats = seat_numbers(view.members),
@@ -265,9 +267,10 @@ void changing::part() {
   values_.hand_over();
   if (std::exchange(core_.done, true)) return;  // once more
   const auto others = core_.view().members.size();
-  core_.setup.display->note("left the run before iteration " +
-                            std::to_string(value(core_.change.clock())) + "; " +
-                            plural(others, "node") + (others == 1 ? " goes on" : " go on"));
+  core_.setup.display->note(
+      "left the run before iteration " +
+      std::to_string(iteration_of(*core_.setup.run, value(core_.change.clock()))) + "; " +
+      plural(others, "node") + (others == 1 ? " goes on" : " go on"));
 }
 
 }  // namespace poseidon

@@ -142,7 +142,10 @@ void joining::enter(const frames::view& f) {
   core_.setup.display->note(
       "joined: worker " + std::to_string(value(view.seat)) + " of " +
       std::to_string(view.members.size()) +
-      (view.is_first() ? "" : ", from iteration " + std::to_string(value(f.first_clock)) + " on") +
+      (view.is_first()
+           ? ""
+           : ", from iteration " +
+                 std::to_string(iteration_of(*core_.setup.run, value(f.first_clock))) + " on") +
       "; this node listens on " + core_.members.address());
   if (const auto why =
           why_unreachable(core_.members.address(), core_.setup.cluster.network->bound());

@@ -113,9 +113,8 @@ void leading::probe_heard(worker_id from, std::uint32_t round) {
 void leading::rate(worker_id from, link_watch::rate r) {
   const auto& run = *core_.setup.run;
   // A program trains for as long as it likes.
-  const auto end = core_.setup.around
-                       ? std::numeric_limits<std::uint64_t>::max()
-                       : static_cast<std::uint64_t>(std::max(0, run.solver.spec.max_iter()));
+  const auto end = core_.setup.around ? std::numeric_limits<std::uint64_t>::max()
+                                      : clocks_of(run.solver.spec, run.solver.spec.max_iter());
   const auto now = core_.run.trained_version().value_or(version_id{run.first_clock});
   if (!selector_) return;
   core_.as_node.tell<send_rate_measured>(

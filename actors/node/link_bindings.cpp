@@ -72,7 +72,7 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
   out.may_say_nothing = !c.run.declared.empty();
   out.names_formats = out.may_say_nothing && c.run.optimizer == optimizer_rule::none;
   out.end_clock = out.may_say_nothing ? std::numeric_limits<std::uint64_t>::max() - 1
-                                      : static_cast<std::uint64_t>(std::max(0, solver.max_iter()));
+                                      : clocks_of(solver, solver.max_iter());
   out.clips = solver.clip_gradients() >= 0;
   out.watches = bool(c.reports);
   if (peer == worker_id{0} && c.before == nullptr)

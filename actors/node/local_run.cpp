@@ -53,6 +53,7 @@ void local_run::build(worker_id self) {
   for (const auto& layer : train().layers)
     layer_names_->push_back(setup_.records.trace->keep(layer.name));
   began_at_ = run.first_clock;
+  if (compiled_->own) compiled_->own->begin_at(began_at_);
 }
 
 void local_run::describe_program() {
@@ -157,9 +158,12 @@ void local_run::rebuild(const view_change& change, const kept_state& kept,
 
   graph_.reset();
   if (!fit_to_view(*compiled_, run, setup_.node)) {
+    std::optional<own_updates::node_state> own;
+    if (compiled_->own) own = compiled_->own->release_state();
     compiled_.reset();  // before there is another one: a node need not have room for two
     compiled_ = declared ? compile_declared(run, setup_.node, old.get())
                          : compile_run(run, setup_.node, display_of(setup_));
+    if (own) compiled_->own->take_state(std::move(*own));
   }
   for (const auto p : store()->parameters()) {
     if (!has_values) break;
@@ -194,19 +198,20 @@ void local_run::show_facts(const agreed_view& view, const std::vector<route_deci
   for (const auto& w : view.witnesses) facts.witnesses[value(w.seat)] = w.address;
   facts.leader = value(view.leader());
   facts.epoch = view.epoch;
-  facts.first_clock = began_at_;
+  facts.first_clock = iteration_of(*setup_.run, began_at_);
   if (kept.before() != nullptr)
-    keep_reasons(
-        setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
-        "changed at iteration " + std::to_string(value(change.clock())) + ": " + change.next().why,
-        facts.routes);
+    keep_reasons(setup_.records.view->read([](const auto& s) { return s.facts->routes; }),
+                 "changed at iteration " +
+                     std::to_string(iteration_of(*setup_.run, value(change.clock()))) + ": " +
+                     change.next().why,
+                 facts.routes);
   setup_.records.view->begin(std::move(facts));
 }
 
 std::uint64_t local_run::test_phases_before(clock_id clock) const {
   const auto& run = *setup_.run;
   const auto& spec = run.solver.spec;
-  const auto interval = static_cast<std::uint64_t>(std::max(0, spec.test_interval()));
+  const auto interval = clocks_of(spec, spec.test_interval());
   auto phases = run.data.test_phases;
   if (interval == 0 || compiled_->tests.empty()) return phases;
   for (auto c = run.first_clock; c < value(clock); ++c)

@@ -12,16 +12,17 @@ namespace poseidon {
 
 namespace {
 
-std::string iteration(clock_id clock) {
-  return "iteration " + std::to_string(value(clock));
+std::string iteration(const run_definition& run, clock_id clock) {
+  return "iteration " + std::to_string(iteration_of(run, value(clock)));
 }
 
 /// Those that are left cannot begin the view that they came with.
-std::string without_the_first_values(const agreed_view& view, clock_id clock) {
+std::string without_the_first_values(const run_definition& run, const agreed_view& view,
+                                     clock_id clock) {
   if (view.is_first())
-    return "the first node is lost before all others had the values that " + iteration(clock) +
+    return "the first node is lost before all others had the values that " + iteration(run, clock) +
            " begins with. Nothing has been trained: start the run again";
-  return "all nodes that had trained before " + iteration(clock) +
+  return "all nodes that had trained before " + iteration(run, clock) +
          " are lost or have left, and those that joined with it cannot go on alone, because they "
          "may lack values of it";
 }
@@ -100,13 +101,16 @@ void node::act_on(const view_action::end_run& a) {
             "without "
             "it: " +
             next.why + ". Join again");
-      return left_out("the other nodes go on without this one from " + iteration(next.first_clock) +
+      return left_out("the other nodes go on without this one from " +
+                      iteration(*core_.setup.run, next.first_clock) +
                       " on: they have not heard it (" + next.why + "). It writes nothing");
     case cause::newcomers_alone:
-      return fail(without_the_first_values(view(), next.first_clock) + ": " + next.why, 3);
+      return fail(
+          without_the_first_values(*core_.setup.run, view(), next.first_clock) + ": " + next.why,
+          3);
     case cause::version_is_gone:
       return fail("this node cannot follow the others to view " + std::to_string(next.epoch) +
-                      ", which begins with " + iteration(next.first_clock) +
+                      ", which begins with " + iteration(*core_.setup.run, next.first_clock) +
                       ": it has not what that view begins with",
                   3);
     case cause::state_is_gone:
@@ -118,7 +122,7 @@ void node::act_on(const view_action::end_run& a) {
                       next.why,
                   3);
     case cause::values_never_came:
-      return fail(without_the_first_values(view(), view().first_clock), 3);
+      return fail(without_the_first_values(*core_.setup.run, view(), view().first_clock), 3);
     case cause::told_to_end:
       return give_up_waiting(core_.change.why_paused(facts()), "It was told to end",
                              end_.is_leaving());

@@ -1,6 +1,7 @@
 #include "actors/node/replica_graph.hpp"
 
 #include "actors/core/actor_names.hpp"
+#include "actors/run/view_shares.hpp"
 #include "data/sample_schedule.hpp"
 
 #include <algorithm>
@@ -153,10 +154,11 @@ layer_setup replica_graph::layer_setup_of(const net_place& n, std::uint32_t repl
   s.issued = solver_;
   if (n.training()) {
     s.staleness = staleness_of(spec_);
-    w.passes_after = [schedule = schedule_of(spec_, run_),
-                      self = std::uint64_t{value(context_.self)}, replica](std::uint32_t micro) {
-      return passes_after(schedule, {0, self, micro, replica});
-    };
+    if (run_.own) {
+      w.iterations = iterations_per_clock(spec_.solver.spec);
+      w.passes_per_iteration = s.passes_per_update = passes_of_iteration(spec_.solver);
+    }
+    w.passes_after = passes_after_of(replica);
     if (debug_ != nullptr && replica == 0)
       w.inspect = [debug = debug_, l](const pass_id& p, bool backward) {
         backward ? debug->backward(l, value(p.clock)) : debug->forward(l, value(p.clock));
@@ -168,6 +170,21 @@ layer_setup replica_graph::layer_setup_of(const net_place& n, std::uint32_t repl
   return s;
 }
 
+std::function<std::uint64_t(std::uint32_t)> replica_graph::passes_after_of(
+    std::uint32_t replica) const {
+  if (!run_.own)
+    return [schedule = schedule_of(spec_, run_), self = std::uint64_t{value(context_.self)},
+            replica](std::uint32_t micro) {
+      return passes_after(schedule, {0, self, micro, replica});
+    };
+  // This node updates its running statistics alone, after each iteration.
+  const std::uint64_t passes = passes_of_iteration(spec_.solver);
+  return
+      [schedule = sample_schedule{1, passes, run_.replicas}, passes, replica](std::uint32_t micro) {
+        return passes_after(schedule, {0, 0, micro % passes, replica});
+      };
+}
+
 /// How a layer with parameters learns: which version it waits for, and how its gradient leaves it.
 void replica_graph::set_exchange(layer_setup& s, layer_work_setup& w, const net_place& n) const {
   const auto l = w.place.index;
@@ -176,7 +193,7 @@ void replica_graph::set_exchange(layer_setup& s, layer_work_setup& w, const net_
   const auto replica = value(w.place.replica);
   const auto& learned = groups_[*group].learned;
   s.waits_for = learned.empty() ? parameter_wait::any : parameter_wait::of_its_clock;
-  if (!run_.pins.empty()) w.pin = pinning(n, l, replica);
+  if (!run_.pins.empty() || (run_.own && n.training())) w.pin = pinning(n, l, replica);
   if (!n.training() || !groups_[*group].is_writer(l)) return;
   w.contribute = contribution(*group, l, replica);
   auto& gradient = s.gradient.emplace();
@@ -249,6 +266,10 @@ std::function<void(const pass_id&)> replica_graph::pinning(const net_place& n, s
   const auto& c = n.compiled;
   std::vector<parameter_id> parameters;
   for (const auto p : c.graph.layers[layer].parameters) parameters.push_back(c.trained(p));
+  if (run_.own)
+    return [own = run_.own, parameters = std::move(parameters)](const pass_id& p) {
+      for (const auto id : parameters) own->begin(id, p);
+    };
   return [pins = run_.pins[replica], parameters = std::move(parameters),
           test_net = n.test_net](const pass_id& p) {
     for (const auto id : parameters) pins->pin(id, test_net, p);

@@ -92,6 +92,8 @@ class replica_graph {
   [[nodiscard]] layer_setup layer_setup_of(const net_place& n, std::uint32_t replica,
                                            std::size_t l) const;
   void set_exchange(layer_setup& s, layer_work_setup& w, const net_place& n) const;
+  [[nodiscard]] std::function<std::uint64_t(std::uint32_t)> passes_after_of(
+      std::uint32_t replica) const;
   void set_outputs(layer_setup& s, layer_work_setup& w, const net_place& n) const;
   [[nodiscard]] data_source_setup source_setup_of(const net_place& n, std::uint32_t replica,
                                                   std::size_t d) const;

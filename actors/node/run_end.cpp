@@ -103,7 +103,7 @@ void run_end::threw(const std::exception_ptr& thrown) {
 void run_end::without_snapshot(version_id of, const std::string& error) {
   result_.exit_code = 1;
   result_.error = "the run ends without its last snapshot, of iteration " +
-                  std::to_string(value(of)) + ": " + error +
+                  std::to_string(iteration_of(*core_.setup.run, value(of))) + ": " + error +
                   " What was trained since the snapshot before it is lost.";
 }
 
@@ -115,7 +115,8 @@ std::string run_end::command_with(const std::string& option) const {
 void run_end::kept(const snapshot_written& m) {
   if (m.error.empty())
     result_.error += next_sentence(result_.error) + "Kept: weights of iteration " +
-                     std::to_string(value(m.version)) + " (" + m.path +
+                     std::to_string(iteration_of(*core_.setup.run, value(m.version))) + " (" +
+                     m.path +
                      "); solver state is gone: resume begins momentum and the count of iterations "
                      "anew. Go on with: " +
                      command_with("--weights " + m.path);
@@ -127,8 +128,9 @@ void run_end::kept(const snapshot_written& m) {
 }
 
 void run_end::note_stop(version_id version, const std::string& reason) const {
-  const auto end = value(version);
-  core_.setup.display->note((end <= core_.setup.run->first_clock
+  const auto& run = *core_.setup.run;
+  const auto end = iteration_of(run, value(version));
+  core_.setup.display->note((value(version) <= run.first_clock
                                  ? "ending before the first iteration"
                                  : "ending after iteration " + std::to_string(end - 1)) +
                             ": " + reason);

@@ -1,6 +1,7 @@
 #include "actors/node/training_graph.hpp"
 
 #include "actors/parameters/handover.hpp"
+#include "actors/run/view_shares.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/net/side_branches.hpp"
 
@@ -97,6 +98,8 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
     s.first_state = from->first_state;
   }
   s.batches = batches_of(spec, run);
+  s.own = run.own;
+  s.passes_per_update = run.own ? passes_of_iteration(spec.solver) : 0;
   // Where passes are weighed, all replicas of a node together make one mean.
   s.means = run.shares.empty() ? run.replicas : 1;
   if (from == nullptr) s.passes = schedule_of(spec, run).passes_per_clock();

@@ -4,6 +4,7 @@
 #include "messages/float_payload.hpp"
 #include "models/files/atomic_file.hpp"
 #include "models/no_memory.hpp"
+#include "models/solver/outer_steps.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
@@ -65,12 +66,14 @@ void checkpointer::on(const write_snapshot& m) {
 void checkpointer::gather(work& w) {
   const memory_for use("the solver's history in a snapshot");
   const auto version = w.order.version;
-  w.state.iteration = value(version);
+  const auto done = iteration_of(setup_.solver, value(version));
+  w.state.iteration = done;
   // As Caffe counts it: at the rate of the last update.
-  w.state.current_step = value(version) == 0 ? 0 : current_step(setup_.solver, value(version) - 1);
+  w.state.current_step = done == 0 ? 0 : current_step(setup_.solver, done - 1);
   w.state.data = {w.order.samples, w.order.test_phases};
   w.state.global_batch = setup_.solver.poseidon().global_batch();
-  w.state.rule = setup_.solver.type();
+  w.state.rule = name_of(shared_rule_of(setup_.solver).kind);
+  w.state.outer_steps = setup_.solver.poseidon().outer_steps();
   w.state.history.resize(setup_.history_slots);
   const auto& store = *neighbours_->store;
   for (auto& slot : w.state.history)
@@ -141,6 +144,7 @@ void checkpointer::copied() {
 void checkpointer::write(const work& w) {
   const auto& order = w.order;
   const auto& prefix = setup_.solver.snapshot_prefix();
+  const auto iteration = iteration_of(setup_.solver, value(order.version));
   snapshot_written done{order.version, {}, {}, {}, {}};
   // The weights of the one serve as those of the other; the states differ, because they name them.
   std::filesystem::path same_weights;
@@ -154,11 +158,10 @@ void checkpointer::write(const work& w) {
     return path;
   };
   if (order.regular)
-    done.path = write_as(snapshot_stem(prefix, value(order.version)) + order.suffix, kept_,
+    done.path = write_as(snapshot_stem(prefix, iteration) + order.suffix, kept_,
                          setup_.solver.poseidon().keep_snapshots());
   if (order.best)
-    done.best_path =
-        write_as(snapshot_stem(best_prefix(prefix), value(order.version)), kept_best_, 1);
+    done.best_path = write_as(snapshot_stem(best_prefix(prefix), iteration), kept_best_, 1);
   done.newest_state = newest_state_;
   tell(order.written, std::move(done));
 }

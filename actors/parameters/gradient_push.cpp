@@ -29,7 +29,16 @@ void gradient_push::on(const backward_done& m) {
   done_.erase(pass);
   if (setup_.tells_taken)
     for (const auto& layer : neighbours_->layers_taken) tell(layer, gradient_taken{m.pass});
-  if (m.pass.index + 1 == setup_.micro_batches && gate_.admits(m.pass.clock)) push(m.pass.clock);
+  const auto passes = m.pass.index + 1, own = setup_.passes_per_update;
+  if (passes < setup_.micro_batches) {
+    if (own > 0 && passes % own == 0) tell_layers({version_id{value(m.pass.clock)}, passes / own});
+  } else if (gate_.admits(m.pass.clock)) {
+    push(m.pass.clock);
+  }
+}
+
+void gradient_push::tell_layers(const parameters_fresh& m) {
+  for (const auto& layer : neighbours_->layers) tell(layer, m);
 }
 
 void gradient_push::on(const parameters_whole& m) {
@@ -124,7 +133,7 @@ void gradient_push::publish(std::uint64_t version, bool nothing) {
         if (cut.chunks[id].owner == setup_.self)
           tell(neighbours_->own_shard_install, install_chunk{id, version_id{version}});
   }
-  for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version_id{version}});
+  tell_layers({version_id{version}});
   if (learned_chunks_ > 0)
     tell(neighbours_->solver, layer_fresh{setup_.layer, version_id{version}, nothing});
 }

@@ -12,7 +12,8 @@
 //          shut_down         from node
 // Sends    gradient_arrived  to the own shard    chunks that it owns
 //          send_frame        to network_link     the others, as push_gradient; the bytes are not copied
-//          parameters_fresh  to layer            training and test nets, every replica
+//          parameters_fresh  to layer            training and test nets, every replica; with outer steps also after each of
+//                            this node's own updates
 //          gradient_taken    to layer            only where several replicas have several passes under way
 //          install_chunk     to the own shard    once, when the first values have arrived
 //          layer_fresh       to solver
@@ -48,6 +49,8 @@ struct gradient_push_setup {
   worker_id self{};
   std::size_t contributions = 1;  ///< per pass: layers that write the gradient times replicas
   std::uint32_t micro_batches = 1;
+  /// With outer steps: passes between two updates of this node's own. 0: it makes none.
+  std::uint32_t passes_per_update = 0;
   bool tells_taken = false;
   bool of_side_branch = false;
   std::uint64_t staleness = 0;
@@ -90,6 +93,7 @@ class gradient_push : public actor<gradient_push> {
 
  private:
   void push(clock_id clock);
+  void tell_layers(const parameters_fresh& m);
   [[nodiscard]] payload whole(clock_id clock, std::size_t i);
   [[nodiscard]] payload rounded(wire_format format, const payload& values);
   void publish(std::uint64_t version, bool nothing);

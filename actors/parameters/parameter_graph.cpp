@@ -4,6 +4,7 @@
 #include "actors/core/logic_bug.hpp"
 #include "models/plan/byte_scale.hpp"
 #include "models/plan/keepers.hpp"
+#include "models/solver/outer_steps.hpp"
 
 namespace poseidon {
 
@@ -15,8 +16,9 @@ parameter_graph::parameter_graph(actor_spawner& spawner, parameter_graph_setup s
   spawn_groups();
 }
 
-/// A sum over all passes of a clock becomes their average.
+/// A sum over all passes of a clock becomes their average; with outer steps the nodes' own moves become theirs.
 float parameter_graph::scale() const {
+  if (setup_.own) return 1.0f / static_cast<float>(setup_.workers);
   return 1.0f / static_cast<float>(setup_.means * setup_.batches);
 }
 
@@ -35,6 +37,14 @@ std::uint64_t parameter_graph::former_states() const {
   return setup_.survive > 0 && can_lose ? setup_.staleness + 1 : 0;
 }
 
+/// What travels is what each node's parameters have moved. Of a running statistic it is the node's part of the mean change, which is
+/// added to the value as it is: as of no pass, after which a part of the value is left.
+void parameter_graph::take_outer_steps(server_shard_setup& s) const {
+  s.solver = solver_of_outer_steps(setup_.solver);
+  s.passes = 0;
+  for (auto& p : s.parameters) p = in_outer_steps(p);
+}
+
 void parameter_graph::spawn_shard() {
   const auto& list = setup_.list;
   server_shard_setup s;
@@ -50,6 +60,7 @@ void parameter_graph::spawn_shard() {
   s.places = setup_.places;
   s.parameters = list.parameters;
   for (const auto& p : list.parameters) s.learned.push_back(is_learned(p));
+  if (setup_.own) take_outer_steps(s);
   s.first_uses = list.first_uses;
   for (const auto& layer : list.layers) s.names.push_back(spawner_.keep(layer));
   s.by_magnitude = setup_.by_magnitude;
@@ -118,8 +129,9 @@ void parameter_graph::make_sum(group_actors& g) const {
     auto& part = parts.emplace_back();
     for (const auto p : g.group.learned) part.push_back(of_replica[p]);
   }
-  g.sum = std::make_shared<gradient_sum>(setup_.arithmetic, std::move(parts),
-                                         setup_.micro_batches / setup_.passes_added,
+  const auto passes =
+      setup_.own ? setup_.passes_per_update : setup_.micro_batches / setup_.passes_added;
+  g.sum = std::make_shared<gradient_sum>(setup_.arithmetic, std::move(parts), passes,
                                          g.group.writers, setup_.staleness);
   if (setup_.by_magnitude)
     g.magnitudes = std::make_shared<chunk_magnitudes>(
@@ -157,12 +169,14 @@ void parameter_graph::spawn_push(group_actors& g,
   s.self = setup_.self;
   s.contributions = g.group.writers * setup_.replicas;
   s.micro_batches = setup_.micro_batches;
+  if (setup_.own) s.passes_per_update = setup_.passes_per_update;
   s.tells_taken = setup_.passes_overlap;
   s.of_side_branch = g.runs_ahead;
   s.staleness = setup_.staleness;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
   s.gradient = lent != nullptr ? lent : g.sum;
+  if (setup_.own) s.gradient = std::make_shared<moved_parameters>(setup_.own, g.group.learned);
   s.places = setup_.places;
   s.magnitudes = g.magnitudes;
   s.encoder = g.encoder;
@@ -255,6 +269,7 @@ port<backward_done> parameter_graph::exchange(std::size_t g) const {
 
 std::function<void(const pass_id&)> parameter_graph::contribution(std::size_t g) const {
   const auto& of = groups_[g];
+  if (setup_.own) return own_contribution(of);
   return [sum = of.sum, magnitudes = of.magnitudes, encoder = of.encoder,
           parts = of.group.learned.size(), last = setup_.micro_batches - 1,
           added = setup_.passes_added](const pass_id& p) {
@@ -263,6 +278,24 @@ std::function<void(const pass_id&)> parameter_graph::contribution(std::size_t g)
     if (magnitudes != nullptr) magnitudes->weigh(clock);
     for (std::size_t i = 0; encoder != nullptr && i < parts; ++i)
       encoder->encode(i, sum->total(clock, i));
+  };
+}
+
+/// The stream that completes an iteration's gradients makes this node's update of them, and after the clock's last one what it sends.
+std::function<void(const pass_id&)> parameter_graph::own_contribution(
+    const group_actors& of) const {
+  return [sum = of.sum, encoder = of.encoder, own = setup_.own, parameters = of.group.learned,
+          passes = setup_.passes_per_update, last = setup_.micro_batches - 1,
+          workers = setup_.workers](const pass_id& p) {
+    const auto clock = value(p.clock);
+    if (!sum->contribute(clock, p.index % passes) || (p.index + 1) % passes != 0) return;
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      own->update(parameters[i], clock, p.index / passes, sum->total(clock, i));
+    if (p.index != last) return;
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      own->finish(parameters[i], clock, workers);
+      if (encoder != nullptr) encoder->encode(i, own->moved(parameters[i]));
+    }
   };
 }
 

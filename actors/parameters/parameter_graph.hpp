@@ -15,6 +15,7 @@
 #include "actors/parameters/checkpointer.hpp"
 #include "actors/parameters/factor_broadcast.hpp"
 #include "actors/parameters/gradient_push.hpp"
+#include "actors/parameters/own_updates.hpp"
 #include "actors/parameters/server_shard.hpp"
 #include "actors/parameters/state_keeper.hpp"
 #include "models/caffe.hpp"
@@ -53,6 +54,9 @@ struct parameter_graph_setup {
   std::uint32_t micro_batches = 1;  ///< of this node in a clock
   double batches = 1;  ///< means over a batch whose sum a clock's gradient is, over all nodes
   std::uint32_t passes_added = 1;  ///< micro-batches whose gradients the device adds
+  /// With outer steps: this node's own updates in a clock, one after so many micro-batches; null: it makes none.
+  std::shared_ptr<own_updates> own;
+  std::uint32_t passes_per_update = 0;
   /// Passes of a micro-batch on one node whose losses are each a mean.
   std::uint32_t means = 1;
   std::uint64_t passes = 1;  ///< of a clock, over all nodes
@@ -134,12 +138,14 @@ class parameter_graph {
   [[nodiscard]] float scale() const;
   [[nodiscard]] static thread_kind thread_for(std::size_t values);
   [[nodiscard]] std::uint64_t former_states() const;
+  void take_outer_steps(server_shard_setup& s) const;
   void spawn_shard();
   void spawn_keeper();
   void spawn_checkpointer();
   void spawn_groups();
   void spawn_push(group_actors& g, const std::shared_ptr<const gradient_source>& lent);
   void make_sum(group_actors& g) const;
+  [[nodiscard]] std::function<void(const pass_id&)> own_contribution(const group_actors& of) const;
   [[nodiscard]] std::shared_ptr<gradient_encoder> encoder_of(const learned_group& group) const;
   void spawn_broadcast(group_actors& g, const factor_route& route);
 

@@ -12,6 +12,12 @@
 namespace poseidon {
 
 void check_device(const run_definition& run, const device& compute) {
+  check_outer_steps(run.solver.spec);
+  if (const auto outer = outer_rule_of(run.solver.spec); outer && compute.is_asynchronous())
+    throw spec_error("poseidon { outer_steps: " + std::to_string(outer->every) +
+                     " } needs a device that computes on the host, and this node's --devices is "
+                     "\"" +
+                     compute.describe() + "\". Give --devices cpu, or leave out outer_steps.");
   const bool replays = run.solver.spec.poseidon().has_replay();
   if (replays == !compute.computes()) return;
   throw spec_error(

@@ -13,7 +13,8 @@
 namespace poseidon {
 
 /// A node whose device replays times and a node whose device computes would spoil each other's model.
-/// Errors   spec_error: the run replays a profile and the device computes, or the other way round.
+/// Errors   spec_error: the run replays a profile and the device computes, or the other way round; outer steps with what they do
+///          not go with, an asynchronous device among that.
 void check_device(const run_definition& run, const device& compute);
 
 /// Routes and wire formats that worker 0 has chosen are one for each parameter, or none.

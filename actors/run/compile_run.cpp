@@ -9,6 +9,7 @@
 #include "models/files/snapshot.hpp"
 #include "models/net/fillers.hpp"
 #include "models/net/sample_mean.hpp"
+#include "models/net/side_branches.hpp"
 #include "models/plan/byte_scale.hpp"
 #include "models/plan/keepers.hpp"
 
@@ -82,7 +83,9 @@ void compile(compiled_net& c, const compiled_run& run, device& compute,
     auto& values = c.values.emplace_back();
     for (std::size_t p = 0; p < c.graph.parameters.size(); ++p) {
       const auto of = c.trained(p);
-      values.push_back(run.pins.empty() ? &run.store->view(of) : &run.pins[r]->view(of));
+      values.push_back(run.own && &c == &run.train ? &run.own->view(of)
+                       : run.pins.empty()          ? &run.store->view(of)
+                                                   : &run.pins[r]->view(of));
     }
     options.index = r;
     c.replicas.push_back(compute.make_replica(graph, values, options));
@@ -158,6 +161,21 @@ std::size_t workers_of_store(const run_definition& run) {
   return run.survive > 0 ? std::max<std::size_t>(run.workers, 2) : run.workers;
 }
 
+std::shared_ptr<own_updates> own_updates_of(const run_definition& run, const device& compute,
+                                            const compiled_run& c) {
+  const auto& n = c.train.graph;
+  const auto ahead = groups_that_run_ahead(n);
+  own_updates_setup s;
+  s.store = c.store;
+  s.parameters = n.parameters;
+  s.solver = run.solver.spec;
+  s.arithmetic = compute.arithmetic();
+  s.passes = std::uint64_t{passes_of_iteration(run.solver)} * c.replicas;
+  s.scale = 1.0f / static_cast<float>(s.passes);
+  if (std::find(ahead.begin(), ahead.end(), true) != ahead.end()) ++s.clocks_kept;
+  return std::make_shared<own_updates>(std::move(s));
+}
+
 /// Cuts the parameters for the routes of the run, and makes room for them.
 void store_parameters(const run_definition& run, const device& compute, compiled_run& out) {
   auto& n = out.train.graph;
@@ -174,6 +192,7 @@ void store_parameters(const run_definition& run, const device& compute, compiled
   check_staleness(cut, run);
   out.store = std::make_shared<parameter_store>(n.parameters, std::move(cut), workers_of_store(run),
                                                 staleness_of(run), compute.host_memory());
+  if (outer_rule_of(run.solver.spec)) out.own = own_updates_of(run, compute, out);
   if (staleness_of(run) > 0)
     for (std::uint32_t r = 0; r < out.replicas; ++r)
       out.pins.push_back(std::make_shared<pass_versions>(out.store));

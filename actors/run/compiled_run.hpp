@@ -5,6 +5,7 @@
 #pragma once
 #include "actors/core/progress.hpp"
 #include "actors/core/span_phase.hpp"
+#include "actors/parameters/own_updates.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "actors/parameters/pass_versions.hpp"
 #include "actors/run/net_outputs.hpp"
@@ -63,6 +64,7 @@ struct compiled_run {
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<device_updates> updates;  ///< what the device updates by itself; null: nothing
   std::vector<std::shared_ptr<pass_versions>> pins;  ///< by replica; empty at staleness 0
+  std::shared_ptr<own_updates> own;                  ///< with outer steps; else null
   std::uint64_t whole_batch = 0;                     ///< the train net's batch, as its file says
   std::vector<bool> by_factors;       ///< by layer of the train net: route factor_broadcast
   std::vector<std::string> warnings;  ///< what its user is to know before it begins

@@ -8,6 +8,7 @@
 #include "models/net/declared_net.hpp"
 #include "models/optimizer_rule.hpp"
 #include "models/plan/routes.hpp"
+#include "models/solver/outer_steps.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/solver/update_choice.hpp"
 
@@ -59,7 +60,7 @@ struct run_definition {
 
 /// The rule by which the nodes make updates; empty: programs have declared the parameters (run_definition::optimizer).
 [[nodiscard]] inline std::optional<solver_rule> rule_of(const run_definition& run) {
-  return run.declared.empty() ? std::optional(rule_of(run.solver.spec)) : std::nullopt;
+  return run.declared.empty() ? std::optional(shared_rule_of(run.solver.spec)) : std::nullopt;
 }
 
 /// That was asked for, of programs' gradients in their first clock.
@@ -83,6 +84,11 @@ struct run_definition {
 /// Those that a view hands over which begins with this clock: none before the first update.
 [[nodiscard]] inline std::size_t state_arrays_at(const run_definition& run, std::uint64_t clock) {
   return clock == 0 ? 0 : history_count(run);
+}
+
+/// The iteration with which a clock of the run begins, as its user counts them.
+[[nodiscard]] inline std::uint64_t iteration_of(const run_definition& run, std::uint64_t clock) {
+  return iteration_of(run.solver.spec, clock);
 }
 
 /// How many clocks old the parameters may be that a pass computes with; 0 in a single-worker run.

@@ -44,11 +44,13 @@ std::vector<std::string> describe_run(const compiled_run& run, const run_definit
   describe_net(run.train, "train", run, lines);
   for (std::size_t t = 0; t < run.tests.size(); ++t)
     describe_net(run.tests[t], "test " + std::to_string(t), run, lines);
-  lines.push_back("solver: rule " + spec.solver.spec.type() + ", iterations " +
-                  std::to_string(spec.first_clock) + " to " +
-                  std::to_string(spec.solver.spec.max_iter()) + ", " +
-                  plural(run.micro_batches, "micro-batch") + " an iteration, seed " +
-                  std::to_string(spec.seed) + ", staleness " + std::to_string(staleness_of(spec)));
+  lines.push_back(
+      "solver: rule " + spec.solver.spec.type() + ", iterations " +
+      std::to_string(iteration_of(spec, spec.first_clock)) + " to " +
+      std::to_string(spec.solver.spec.max_iter()) + ", " +
+      plural(run.micro_batches / iterations_per_clock(spec.solver.spec), "micro-batch") +
+      " an iteration, seed " + std::to_string(spec.seed) + ", staleness " +
+      std::to_string(staleness_of(spec)));
   if (run.joined > 1)
     lines.push_back("devices: the first " + std::to_string(run.joined) + " of " +
                     plural(run.replicas, "replica") +
@@ -115,8 +117,18 @@ std::string promise_of_programs(const std::vector<progress::promise::difference>
   return text.empty() ? text : "results: not bit-equal to one process: " + text;
 }
 
+/// What outer steps leave of a promise: the nodes' parameters are equal, and not those of one machine.
+std::string promise_of_outer_steps(const run_definition& spec, std::uint64_t every) {
+  return "results: not those of one machine: each of " + plural(spec.workers, "node") + " makes " +
+         plural(every, "iteration") +
+         " by itself, then all go on with the same parameters (outer_steps)" +
+         (spec.wire.empty() ? "" : "; --wire rounds what travels");
+}
+
 std::string promise_of_nodes(const compiled_run& run, const run_definition& spec,
                              const std::vector<reason>& reasons) {
+  if (const auto outer = outer_rule_of(spec.solver.spec))
+    return promise_of_outer_steps(spec, outer->every);
   const auto kept = global_batch_of(spec);
   const auto iter_size = run.shares.empty() ? spec.workers * std::size_t{passes_of(spec.solver)}
                                             : samples_of_all(run.shares) / run.whole_batch;
@@ -147,7 +159,7 @@ progress::promise describe_promise(const compiled_run& run, const run_definition
   progress::promise out;
   if (spec.state_zeroed_at > 0) {
     out.text = "results: not those of one node with the same samples: at iteration " +
-               std::to_string(spec.state_zeroed_at) +
+               std::to_string(iteration_of(spec, spec.state_zeroed_at)) +
                " solver state that was lost began with zeros (--lost-state zero)";
     return out;
   }

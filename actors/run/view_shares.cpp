@@ -47,8 +47,13 @@ void require_parts(const run_definition& run, const node_spec& node, const train
 
 }  // namespace
 
-std::uint32_t passes_of(const solver_file& solver) {
+std::uint32_t passes_of_iteration(const solver_file& solver) {
   return static_cast<std::uint32_t>(std::max(1, solver.spec.iter_size()));
+}
+
+std::uint32_t passes_of(const solver_file& solver) {
+  return passes_of_iteration(solver) *
+         static_cast<std::uint32_t>(iterations_per_clock(solver.spec));
 }
 
 batch_rule batch_rule_of(const run_definition& run) {

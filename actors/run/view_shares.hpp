@@ -14,7 +14,9 @@
 
 namespace poseidon {
 
-/// Passes of a node in a clock, where it takes the net's batch in each: iter_size.
+/// Passes of a node in an iteration, where it takes the net's batch in each: iter_size.
+[[nodiscard]] std::uint32_t passes_of_iteration(const solver_file& solver);
+/// Passes of a node in a clock: those of one iteration, or with outer steps those of all its iterations.
 [[nodiscard]] std::uint32_t passes_of(const solver_file& solver);
 
 /// Samples per clock over all nodes, which stay in every view; 0: they are the number of nodes times the net's batch.

@@ -39,6 +39,8 @@ struct run_facts {
   std::uint64_t epoch = 0;     ///< of the view
   std::uint32_t replicas = 1;  ///< on this node
   std::uint64_t first_clock = 0, last_clock = 0, staleness = 0;
+  /// More with outer steps. first_clock and last_clock are iterations.
+  std::uint64_t iterations_per_clock = 1;
   std::uint64_t images_per_clock = 0;  ///< summed over all workers
   std::vector<std::uint64_t> shares;   ///< images per clock by worker; empty: equal shares
   /// The planned actors of a worker with that number of replicas: groups, cards, kinds of edges.

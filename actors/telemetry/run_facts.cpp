@@ -43,8 +43,9 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
   const auto& n = kept->train;
   f.model = n.name;
   f.replicas = run.replicas;
-  f.first_clock = spec.first_clock;
+  f.first_clock = iteration_of(spec, spec.first_clock);
   f.last_clock = static_cast<std::uint64_t>(std::max(0, spec.solver.spec.max_iter()));
+  f.iterations_per_clock = iterations_per_clock(spec.solver.spec);
   f.staleness = staleness_of(spec);
   if (spec.declared.empty()) f.images_per_clock = schedule_of(spec, run).samples_per_clock();
   for (const auto& share : run.shares.empty() ? spec.shares : run.shares)

@@ -40,7 +40,7 @@ void layer::on(const bottom_ready& m) {
 }
 
 void layer::on(const parameters_fresh& m) {
-  fresh_ = m.version;
+  fresh_ = m;
   if (setup_->copy_in) tell(setup_->copy_in, setup_->work->copy_parameters());
   forward_if_ready();
 }
@@ -48,8 +48,11 @@ void layer::on(const parameters_fresh& m) {
 bool layer::parameters_fresh_enough() const {
   if (setup_->waits_for == parameter_wait::none) return true;
   if (!fresh_) return false;
-  return setup_->waits_for == parameter_wait::any ||
-         value(*fresh_) + setup_->staleness >= value(pass_.clock);
+  if (setup_->waits_for == parameter_wait::any) return true;
+  const auto newest = value(fresh_->version) + setup_->staleness, clock = value(pass_.clock);
+  if (setup_->passes_per_update == 0) return newest >= clock;
+  return newest > clock ||
+         (newest == clock && fresh_->own_updates >= pass_.index / setup_->passes_per_update);
 }
 
 void layer::forward_if_ready() {

@@ -66,7 +66,10 @@ struct layer_setup {
   std::shared_ptr<layer_work> work;
   bool is_source = false;  ///< a data layer
   parameter_wait waits_for = parameter_wait::none;
-  std::uint64_t staleness = 0;             ///< clocks that of_its_clock may lag; 0 in test nets
+  std::uint64_t staleness = 0;  ///< clocks that of_its_clock may lag; 0 in test nets
+  /// With outer steps, in training nets: passes between two of this node's own updates, for which of_its_clock waits, too. 0: there
+  /// are none.
+  std::uint32_t passes_per_update = 0;
   std::optional<layer_gradient> gradient;  ///< training nets: of learned parameters
   std::uint32_t first_output = 0;          ///< place in the net's outputs of its first
   port<issue_work> stream;
@@ -113,9 +116,9 @@ class layer : public actor<layer> {
   bool forward_issued_ = false;
   std::int64_t waits_since_ns_ = 0;  // only fresh parameters are missing
   std::shared_ptr<const batch> batch_;
-  std::optional<version_id> fresh_;   // the newest
-  std::size_t gradients_in_use_ = 0;  // contributed and not yet released
-  std::optional<clock_id> begun_;     // where passes turn back: of the newest one
+  std::optional<parameters_fresh> fresh_;  // the newest
+  std::size_t gradients_in_use_ = 0;       // contributed and not yet released
+  std::optional<clock_id> begun_;          // where passes turn back: of the newest one
   std::optional<clock_id> held_from_;
 };
 

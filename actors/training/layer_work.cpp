@@ -118,7 +118,10 @@ issue_work layer_work::labelled(const pass_id& p, bool backward) const {
 
 pass layer_work::issued_now(const pass_id& p) const {
   const auto after = setup_.passes_after ? setup_.passes_after(p.index) : 0;
-  return {value(p.clock), p.first_sample, setup_.seed, after, now_ns(), p.index};
+  const auto of = setup_.passes_per_iteration;
+  if (of == 0) return {value(p.clock), p.first_sample, setup_.seed, after, now_ns(), p.index};
+  const auto iteration = value(p.clock) * setup_.iterations + p.index / of;
+  return {iteration, p.first_sample, setup_.seed, after, now_ns(), p.index % of};
 }
 
 std::function<void()> layer_work::forward_kernel(const pass_id& p,

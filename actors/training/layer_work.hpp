@@ -39,6 +39,9 @@ struct layer_work_setup {
   std::shared_ptr<replica> compiled;  ///< keeps `compute` alive
   kernel* compute = nullptr;
   std::uint64_t seed = 0;
+  /// With outer steps, in training nets: the iterations of a clock, and the passes of one. Kernels hear of iterations.
+  std::uint64_t iterations = 1;
+  std::uint32_t passes_per_iteration = 0;  ///< 0: a clock is one iteration
   /// For pass::passes_after, by micro-batch; empty in test nets.
   std::function<std::uint64_t(std::uint32_t)> passes_after;
   /// Data layers: where the batch stays that kernels read, until the next one is fed; null in other layers. Only the

@@ -1,5 +1,6 @@
 #include "actors/training/run_goals.hpp"
 
+#include "models/solver/outer_steps.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -22,7 +23,8 @@ bool is_loss(const output_value& o) {
 
 }  // namespace
 
-run_goals::run_goals(const ::caffe::SolverParameter& solver) {
+run_goals::run_goals(const ::caffe::SolverParameter& solver)
+    : iterations_(iterations_per_clock(solver)) {
   if (auto best = keep_best_of(solver)) best_.emplace().wants = std::move(*best);
   if (auto stop = stop_at_of(solver)) stop_.emplace().wants = std::move(*stop);
 }
@@ -48,7 +50,7 @@ void run_goals::take(const test_found& t, time_point now) {
     if (answer_.best) {
       best_value_ = value;
       answer_.note = "the best " + best_->wants.output + " so far, " + digits(value) +
-                     ", in the test of iteration " + std::to_string(t.clock);
+                     ", in the test of iteration " + std::to_string(t.clock * iterations_);
     }
   }
   if (stop_ && stop_->take(t)) {

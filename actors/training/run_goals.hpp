@@ -51,6 +51,7 @@ class run_goals {
     [[nodiscard]] bool take(const test_found& t);
   };
 
+  std::uint64_t iterations_ = 1;  // of a clock
   std::optional<goal> best_, stop_;
   std::optional<double> best_value_;
   answer answer_;

@@ -1,5 +1,7 @@
 #include "actors/training/solver.hpp"
 
+#include "models/solver/outer_steps.hpp"
+
 #include <algorithm>
 #include <utility>
 
@@ -8,11 +10,11 @@ namespace poseidon {
 solver::solver(actor_context context, solver_setup setup)
     : actor(context),
       setup_(std::move(setup)),
-      plan_(static_cast<std::uint64_t>(std::max(0, setup_.spec.max_iter()))),
+      plan_(clocks_of(setup_.spec, setup_.spec.max_iter())),
       fresh_(setup_.layers_that_learn),
       reports_(setup_),
       tests_(setup_),
-      snapshots_(static_cast<std::uint64_t>(std::max(0, setup_.spec.snapshot()))) {}
+      snapshots_(clocks_of(setup_.spec, setup_.spec.snapshot())) {}
 
 void solver::on(const connect_solver& m) {
   // The disk of who has led before may be gone with it, and a file that it had begun is not complete.
@@ -254,8 +256,9 @@ void solver::on(const snapshot_copied& m) {
 void solver::on(const snapshot_written& m) {
   snapshots_.written(m.error);
   if (setup_.display) {
-    if (!m.path.empty()) setup_.display->snapshot(value(m.version), m.path, m.error);
-    if (!m.best_path.empty()) setup_.display->snapshot(value(m.version), m.best_path, m.error);
+    const auto iteration = iteration_of(setup_.spec, value(m.version));
+    if (!m.path.empty()) setup_.display->snapshot(iteration, m.path, m.error);
+    if (!m.best_path.empty()) setup_.display->snapshot(iteration, m.best_path, m.error);
   }
   if (phase_ == phase::draining) pause_if_drained();
   if (phase_ == phase::finishing) finish();

@@ -1,5 +1,7 @@
 #include "actors/training/test_phases.hpp"
 
+#include "models/solver/outer_steps.hpp"
+
 #include <algorithm>
 #include <string>
 
@@ -13,7 +15,7 @@ constexpr std::size_t most_remembered = 64;
 }  // namespace
 
 bool test_phases::due(std::uint64_t clock) const {
-  const auto interval = static_cast<std::uint64_t>(std::max(0, setup_.spec.test_interval()));
+  const auto interval = clocks_of(setup_.spec, setup_.spec.test_interval());
   return interval > 0 && clock % interval == 0 && !completed_at(clock) &&
          (clock > 0 || setup_.spec.test_initialization());
 }

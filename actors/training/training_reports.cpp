@@ -1,6 +1,7 @@
 #include "actors/training/training_reports.hpp"
 
 #include "actors/core/trace.hpp"
+#include "models/solver/outer_steps.hpp"
 #include "models/solver/solver_file.hpp"
 
 #include <algorithm>
@@ -9,10 +10,12 @@
 namespace poseidon {
 
 training_failed divergence(const nonfinite_found& m, const ::caffe::SolverParameter& solver) {
-  const auto clock = value(m.pass.clock);
-  return {"training diverged at iteration " + std::to_string(clock) + ": layer \"" + m.layer +
+  const auto passes = static_cast<std::uint64_t>(std::max(1, solver.iter_size()));
+  const auto of_clock = outer_rule_of(solver) ? m.pass.index / passes : 0;
+  const auto iteration = iteration_of(solver, value(m.pass.clock)) + of_clock;
+  return {"training diverged at iteration " + std::to_string(iteration) + ": layer \"" + m.layer +
               "\" produced the first NaN or infinity. Likely cause: the learning rate (" +
-              std::to_string(learning_rate(solver, clock)) +
+              std::to_string(learning_rate(solver, iteration)) +
               ") is too high; try a tenth of it, or check the data for such values. "
               "The last snapshot is untouched.",
           4};
@@ -20,7 +23,7 @@ training_failed divergence(const nonfinite_found& m, const ::caffe::SolverParame
 
 training_reports::training_reports(const solver_setup& setup)
     : setup_(setup),
-      loss_(static_cast<std::size_t>(std::max(1, setup.spec.average_loss()))),
+      loss_(std::max<std::size_t>(1, clocks_of(setup.spec, setup.spec.average_loss()))),
       board_(setup.part.workers) {}
 
 void training_reports::leave_part(std::uint64_t next_first_clock) {
@@ -53,7 +56,9 @@ void training_reports::show_step(std::uint64_t done, std::uint64_t end) const {
   if (!setup_.display) return;
   const auto carried = setup_.carried ? setup_.carried() : traffic{};
   const auto images = images_before_ + (done - first_clock_) * setup_.part.images_of_all;
-  setup_.display->stepped({done, end, images, carried.bytes_out, carried.bytes_in});
+  const auto& spec = setup_.spec;
+  setup_.display->stepped({iteration_of(spec, done), iteration_of(spec, end), images,
+                           carried.bytes_out, carried.bytes_in});
 }
 
 bool training_reports::add(const outputs_ready& m) {
@@ -66,6 +71,13 @@ bool training_reports::add(const outputs_ready& m) {
   return true;
 }
 
+/// Whether one of the clock's iterations is a multiple of `display`.
+bool training_reports::displays(std::uint64_t clock, std::uint64_t display) const {
+  const auto first = iteration_of(setup_.spec, clock);
+  const auto next = iteration_of(setup_.spec, clock + 1);
+  return first % display == 0 || first / display < (next - 1) / display;
+}
+
 std::optional<frames::worker_report> training_reports::report(std::uint64_t end) {
   const auto clock = computed_ - 1;
   const auto passes =
@@ -74,7 +86,7 @@ std::optional<frames::worker_report> training_reports::report(std::uint64_t end)
   for (auto& sum : last_) sum /= passes;
   last_.insert(last_.begin(), loss_.add(weighted_loss(last_, outputs_)));
   const auto display = static_cast<std::uint64_t>(std::max(0, setup_.spec.display()));
-  reported_ = display == 0 || clock % display == 0 || computed_ == end;
+  reported_ = display == 0 || displays(clock, display) || computed_ == end;
   return reported_ && display > 0 ? std::optional(report_now()) : std::nullopt;
 }
 
@@ -101,16 +113,16 @@ std::optional<test_found> training_reports::take(worker_id from, const frames::w
                                                  const std::vector<solver_net>& tests) {
   auto merged = board_.add(from, r);
   if (!merged) return std::nullopt;
-  const auto clock = value(r.clock);
+  const auto clock = value(r.clock), iteration = iteration_of(setup_.spec, clock);
   if (r.test_net < 0) {
     overlap_of_view_ = {merged->communication_ns, merged->exposed_ns};
     if (setup_.display)
       setup_.display->trained(
-          {.clock = clock,
-           .last_clock = end,
+          {.clock = iteration,
+           .last_clock = iteration_of(setup_.spec, end),
            .loss = merged->means.front(),
            .outputs = {merged->means.begin() + 1, merged->means.end()},
-           .learning_rate = learning_rate(setup_.spec, clock),
+           .learning_rate = learning_rate(setup_.spec, iteration),
            .images = images_before_ + merged->images,
            .communication_ns = overlap_before_.communication_ns + overlap_of_view_.communication_ns,
            .exposed_ns = overlap_before_.exposed_ns + overlap_of_view_.exposed_ns},
@@ -123,7 +135,7 @@ std::optional<test_found> training_reports::take(worker_id from, const frames::w
     found.means.push_back(weighted_loss(found.means, found.outputs));
     found.outputs.push_back({"test_loss", 0});
   }
-  if (setup_.display) setup_.display->tested(net, clock, found.means, found.outputs);
+  if (setup_.display) setup_.display->tested(net, iteration, found.means, found.outputs);
   return found;
 }
 

@@ -50,6 +50,7 @@ class training_reports {
 
  private:
   [[nodiscard]] frames::worker_report report_now();
+  [[nodiscard]] bool displays(std::uint64_t clock, std::uint64_t display) const;
 
   const solver_setup& setup_;
   std::vector<output_value> outputs_;

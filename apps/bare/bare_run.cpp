@@ -97,6 +97,7 @@ bare_run::bare_run(const run_definition& run, const node_spec& node,
   node_.joins_gradients = run.solver.train_state.phase == ::caffe::TRAIN &&
                           (node.replicas != 0 ? node.replicas : node.compute->replicas()) == 1;
   spec_.solver.spec.set_iter_size(1);
+  spec_.solver.spec.mutable_poseidon()->clear_outer_steps();
   run_ = compile_run(spec_, node_, display);
   rule_ = rule_of(spec_.solver.spec);
   const auto& n = run_->train.graph;

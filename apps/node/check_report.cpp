@@ -1,6 +1,7 @@
 #include "apps/node/check_report.hpp"
 
 #include "apps/terminal/figures.hpp"
+#include "models/solver/outer_steps.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
@@ -47,11 +48,12 @@ run_figures figures_of(const run_definition& run, const compiled_run& c,
   f.layers = c.train.graph.layers.size();
   for (const auto& p : c.train.graph.parameters)
     f.parameters += static_cast<std::uint64_t>(count(p.shape));
-  f.state_values = f.parameters * history_count(rule_of(s).kind);
+  f.state_values = f.parameters * history_count(shared_rule_of(s).kind);
   f.memory_bytes = memory_bytes;
   f.replicas = c.replicas;
   f.nodes = run.workers;
-  f.samples_per_iteration = samples_of_node(c) * run.workers;
+  f.iterations_per_exchange = iterations_per_clock(s);
+  f.samples_per_iteration = samples_of_node(c) * run.workers / f.iterations_per_exchange;
   f.iterations = static_cast<std::uint64_t>(s.max_iter());
   f.snapshots = snapshots_of(s);
   f.train_samples = samples_of_data(c.train);
@@ -92,8 +94,11 @@ std::vector<std::string> lines_of(const run_figures& f) {
                   "they compute");
   if (f.nodes > 1)
     lines.push_back("each node sends " + megabytes(f.sent_bytes()) +
-                    " in an iteration if all layers use the parameter server; --explain-routes "
-                    "says what factors would save");
+                    (f.iterations_per_exchange > 1
+                         ? " every " + std::to_string(f.iterations_per_exchange) +
+                               " iterations (outer_steps), as float32"
+                         : " in an iteration if all layers use the parameter server; "
+                           "--explain-routes says what factors would save"));
   if (f.train_samples && *f.train_samples > 0 && f.samples_per_iteration > 0)
     lines.push_back("training data: " + plural(*f.train_samples, "sample") + ", " +
                     number(share(*f.train_samples, f.samples_per_iteration)) +
@@ -128,6 +133,7 @@ json_object json_of(const run_figures& f) {
       .put("replicas", f.replicas)
       .put("memory_bytes", f.node_bytes())
       .put("sent_bytes", f.sent_bytes())
+      .put("iterations_per_exchange", f.iterations_per_exchange)
       .put("samples_per_iteration", f.samples_per_iteration)
       .put("train_samples", f.train_samples)
       .put("max_iter", f.iterations)

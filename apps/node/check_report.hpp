@@ -24,6 +24,7 @@ struct run_figures {
   std::string net;
   std::uint64_t layers = 0, parameters = 0, replicas = 0, nodes = 0;
   std::uint64_t samples_per_iteration = 0, iterations = 0, snapshots = 0;
+  std::uint64_t iterations_per_exchange = 1;   ///< more with outer steps
   std::optional<std::uint64_t> train_samples;  ///< in one epoch; empty: without end, as DummyData
   std::uint64_t state_values = 0;              ///< of the solver, over all nodes
   std::uint64_t memory_bytes = 0;  ///< that this node has taken for its nets; 0: not known
@@ -31,7 +32,7 @@ struct run_figures {
 
   /// Of this node, with its part of the solver's state. What libraries take while they compute is not in it.
   [[nodiscard]] std::uint64_t node_bytes() const { return memory_bytes + 4 * state_values / nodes; }
-  /// By each node in an iteration, if all layers use the parameter server: gradients to the other shards, and its own
+  /// By each node in an iteration, or with outer steps in all of one, if all layers use the parameter server: gradients to the other shards, and its own
   /// shard's parameters to all others.
   [[nodiscard]] std::uint64_t sent_bytes() const { return 8 * parameters * (nodes - 1) / nodes; }
   std::string rate_policy;

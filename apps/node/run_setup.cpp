@@ -6,6 +6,7 @@
 #include "models/files/snapshot.hpp"
 #include "models/no_memory.hpp"
 #include "models/solver/goals.hpp"
+#include "models/solver/outer_steps.hpp"
 #include "models/solver/solver_file.hpp"
 #include "replay/replay_device.hpp"
 
@@ -79,6 +80,7 @@ run_definition read_run(const node_options& o) {
   check_goals(run.solver.spec);
   if (o.staleness) run.solver.spec.mutable_poseidon()->set_staleness(*o.staleness);
   if (o.own_data) run.solver.spec.mutable_poseidon()->set_own_data(true);
+  check_outer_steps(run.solver.spec);
   if (o.level) run.solver.train_state.level = *o.level;
   auto& stages = run.solver.train_state.stages;
   stages.insert(stages.end(), o.stages.begin(), o.stages.end());  // added, as in Caffe
@@ -106,13 +108,58 @@ node_spec node_of(const node_options& o) {
   return n;
 }
 
+namespace {
+
+/// The clock with which a run goes on.
+/// Errors   spec_error: the state belongs to a run with outer steps and this run makes none, or the other way round.
+std::uint64_t first_clock_of(const run_definition& run, const resume_point& head,
+                             const std::filesystem::path& file) {
+  const auto every = run.solver.spec.poseidon().outer_steps();
+  const auto said = [](std::uint32_t steps) {
+    return steps > 0 ? "with outer_steps: " + std::to_string(steps) : "without outer_steps";
+  };
+  if ((head.outer_steps > 0) != (every > 0))
+    throw spec_error(
+        {file.string(), 0},
+        "a run " + said(head.outer_steps) + " wrote this state, and this run is one " +
+            said(every) +
+            ": its arrays mean something else. Begin with the weights alone (--weights "
+            "in place of the state), which counts iterations from 0.");
+  return clock_at(run.solver.spec, head.iteration, file.string() + ": its iteration");
+}
+
+void refuse_with_outer_steps(const run_definition& run, const leader_choices& choices,
+                             const node_options& o) {
+  const auto outer = outer_rule_of(run.solver.spec);
+  if (!outer) return;
+  const auto steps = "poseidon { outer_steps: " + std::to_string(outer->every) + " }";
+  if (choices.shares.what != share_option::kind::equal)
+    throw spec_error("--batch-share " + o.batch_share + " does not go with " + steps +
+                     ": the mean is over nodes that have made equally many steps with equally many "
+                     "samples. Leave out --batch-share.");
+  if (choices.global_batch == batch_rule::keep)
+    throw spec_error("--global-batch keep does not go with " + steps +
+                     ": samples of an iteration are those of one node. Leave out --global-batch.");
+}
+
+/// --views counts iterations.
+view_schedule views_of(const run_definition& run, const node_options& o) {
+  view_schedule clocks;
+  for (const auto& [iteration, nodes] :
+       read_view_schedule(o.views, iteration_of(run, run.first_clock), o.nodes))
+    clocks[clock_at(run.solver.spec, iteration, "--views " + o.views + ": iteration")] = nodes;
+  return clocks;
+}
+
+}  // namespace
+
 node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   node_setup s;
   s.run = std::move(run);
   if (s.run) s.first.weights = o.weights.empty() ? s.run->solver.weights : split_paths(o.weights);
   if (!o.snapshot.empty()) {
     const auto head = read_resume_point(o.snapshot);
-    s.run->first_clock = head.iteration;
+    s.run->first_clock = first_clock_of(*s.run, head, o.snapshot);
     s.run->data = head.data;
     s.first.global_batch = head.global_batch;
     if (!head.learned_net.empty()) s.first.weights = {weights_beside(o.snapshot, head.learned_net)};
@@ -134,10 +181,10 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.choices.shares = parse_shares(o.batch_share, o.nodes);
   if (!o.global_batch.empty())
     s.choices.global_batch = o.global_batch == "keep" ? batch_rule::keep : batch_rule::scale;
+  if (s.run) refuse_with_outer_steps(*s.run, s.choices, o);
   s.choices.node_mbit_s = node_mbit_s(o);
   s.choices.by_schedule = !o.views.empty();
-  if (s.choices.by_schedule)
-    s.choices.views = read_view_schedule(o.views, s.run->first_clock, o.nodes);
+  if (s.choices.by_schedule) s.choices.views = views_of(*s.run, o);
   s.records.trace_file = o.trace;
   s.records.recording = recording_json;
   s.records.graph_file = o.graph;

@@ -33,7 +33,7 @@ void shown_run::open_log(const node_options& o) {
 
 void shown_run::open_tables(const node_options& o, const node_setup& setup) {
   std::optional<std::uint64_t> resumed_at;
-  if (!o.snapshot.empty()) resumed_at = setup.run->first_clock;
+  if (!o.snapshot.empty()) resumed_at = iteration_of(*setup.run, setup.run->first_clock);
   if (!o.csv.empty()) all_->add(std::make_shared<csv_file>(o.csv, resumed_at, *all_));
   if (!o.tensorboard.empty()) all_->add(std::make_shared<tensorboard_file>(o.tensorboard, *all_));
 }
@@ -41,8 +41,8 @@ void shown_run::open_tables(const node_options& o, const node_setup& setup) {
 void shown_run::open_record(const node_setup& setup) {
   if (!setup.run) return;
   const auto& prefix = setup.run->solver.spec.snapshot_prefix();
-  all_->add(std::make_shared<run_record>(web::run_file(prefix, setup.run->first_clock),
-                                         setup.records.view, *all_));
+  const auto first = iteration_of(*setup.run, setup.run->first_clock);
+  all_->add(std::make_shared<run_record>(web::run_file(prefix, first), setup.records.view, *all_));
 }
 
 void shown_run::began(const solver_file& solver) const {

@@ -40,7 +40,7 @@ std::string take_newest_state(const std::optional<run_definition>& run, node_opt
 /// Why a run that is resumed trains nothing; empty: it does.
 std::string nothing_left(const node_setup& setup, const node_options& o) {
   if (!setup.run || o.snapshot.empty()) return "";
-  const auto done = setup.run->first_clock;
+  const auto done = iteration_of(*setup.run, setup.run->first_clock);
   const auto all = static_cast<std::uint64_t>(std::max(0, setup.run->solver.spec.max_iter()));
   if (done < all) return "";
   return o.snapshot.string() + " has trained " + plural(done, "iteration") +

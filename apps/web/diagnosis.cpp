@@ -224,6 +224,7 @@ diagnosis diagnose(const state& s, std::int64_t now, std::int64_t patience_ns) {
     if (is_stalled(s, id, now, patience_ns))
       if (const auto v = stall_of(s, id, now)) stalls.push_back(*v);
   d.stall = root_of(stalls);
+  if (d.stall) d.stall->clock *= s.facts->iterations_per_clock;
   d.stragglers = stragglers_of(s);
   return d;
 }

@@ -18,4 +18,9 @@ namespace poseidon {
   return std::min(begun - std::min<std::uint64_t>(begun, 1), s.facts->staleness);
 }
 
+/// The first iteration of a worker's newest clock.
+[[nodiscard]] inline std::uint64_t shown_clock(const cluster_view::state& s, const worker_view& w) {
+  return w.pace.clock * (s.facts ? s.facts->iterations_per_clock : 1);
+}
+
 }  // namespace poseidon

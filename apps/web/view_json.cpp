@@ -103,7 +103,7 @@ json_object member_json(const state& s, std::uint32_t id, const worker_view& w, 
     out.put("share",
             describe_share(s.facts->shares[s.facts->worker_of(id)], s.facts->images_per_clock));
   if (w.contact.heard_ns != 0) {
-    out.put("clock", w.pace.clock).put("lag", shown_lag(s, id, now));
+    out.put("clock", shown_clock(s, w)).put("lag", shown_lag(s, id, now));
     out.put("age_ms", (now - w.contact.heard_ns) / 1000000);
     out.put("stuck_ms", (now - w.pace.clock_since_ns) / 1000000);
   }
@@ -244,7 +244,7 @@ std::string health_json(const cluster_view& view) {
     json_object out;
     out.put("ok", true).put("phase", s.phase).put("worker", self);
     if (w != nullptr && w->pace.clock_since_ns != 0)
-      out.put("clock", w->pace.clock)
+      out.put("clock", shown_clock(s, *w))
           .put("stuck_s", static_cast<double>(now_ns() - w->pace.clock_since_ns) / 1e9);
     return out.text() + "\n";
   });

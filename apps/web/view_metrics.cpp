@@ -1,4 +1,5 @@
 // apps/web/view_metrics.cpp - a cluster_view in Prometheus' text format.
+#include "apps/web/lag.hpp"
 #include "apps/web/view_json.hpp"
 
 #include <cmath>
@@ -86,7 +87,7 @@ std::string prometheus_text(const cluster_view& view) {
   add_values(out, view.history().newest_values());
   return view.read([&](const cluster_view::state& s) {
     metric clock(out, "poseidon_clock", "gauge", "Clock of the newest forward kernel.");
-    for (const auto& [id, w] : s.workers) clock.sample(of_worker(id), w.pace.clock);
+    for (const auto& [id, w] : s.workers) clock.sample(of_worker(id), shown_clock(s, w));
     metric up(out, "poseidon_up", "gauge", "1 while the worker is part of the run.");
     for (const auto& [id, w] : s.workers)
       up.sample(of_worker(id),

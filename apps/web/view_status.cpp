@@ -45,7 +45,7 @@ std::string member_line(const cluster_view::state& s, std::uint32_t id, const wo
                       condition_of(w, now, s.silent_after_ns()));
   if (w.contact.heard_ns != 0)
     line += printed(" iteration %-8llu lag %-4llu heard %.1f s ago, sent %.1f MB, received %.1f MB",
-                    static_cast<unsigned long long>(w.pace.clock),
+                    static_cast<unsigned long long>(shown_clock(s, w)),
                     static_cast<unsigned long long>(shown_lag(s, id, now)),
                     static_cast<double>(now - w.contact.heard_ns) / 1e9,
                     static_cast<double>(traffic.out) / 1e6, static_cast<double>(traffic.in) / 1e6);
@@ -67,7 +67,7 @@ json_object member_status(const cluster_view::state& s, std::uint32_t id, const 
   out.put("worker", id);
   out.put("address", s.facts ? s.facts->address_of(id) : "");
   out.put("condition", condition_of(w, now, s.silent_after_ns()))
-      .put("clock", if_heard(w.pace.clock));
+      .put("clock", if_heard(shown_clock(s, w)));
   out.put("lag", if_heard(shown_lag(s, id, now)));
   out.put("heard_s_ago", if_heard(static_cast<double>(now - w.contact.heard_ns) / 1e9));
   out.put("bytes_out", if_heard(traffic.out + traffic.probes_out));

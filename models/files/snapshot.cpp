@@ -192,7 +192,7 @@ resume_point read_resume_point(const std::filesystem::path& path) {
   const auto from = read_state(path);
   check_iteration(from, path);
   return {static_cast<std::uint64_t>(from.iter()), from.learned_net(), position_of(from),
-          from.poseidon().global_batch()};
+          from.poseidon().global_batch(), from.poseidon().outer_steps()};
 }
 
 solver_state read_solverstate(const std::filesystem::path& path, const net& n, rule_kind rule) {
@@ -215,6 +215,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, r
   state.data = position_of(from);
   state.global_batch = from.poseidon().global_batch();
   state.rule = from.poseidon().rule();
+  state.outer_steps = from.poseidon().outer_steps();
   state.history.assign(slots, parameter_arrays(parameters));
   for (std::size_t i = 0; i < has; ++i) {
     const auto& blob = from.history(static_cast<int>(i));
@@ -244,6 +245,7 @@ solver_state read_solverstate(const std::filesystem::path& path, const net& n, r
   to.mutable_poseidon()->set_test_phases(state.data.test_phases);
   if (state.global_batch > 0) to.mutable_poseidon()->set_global_batch(state.global_batch);
   if (!state.rule.empty()) to.mutable_poseidon()->set_rule(state.rule);
+  if (state.outer_steps > 0) to.mutable_poseidon()->set_outer_steps(state.outer_steps);
   for (const auto& slot : state.history)
     for (std::size_t p = 0; p < n.parameters.size(); ++p)
       write_blob(n.parameters[p].shape, slot.at(p), *to.add_history());

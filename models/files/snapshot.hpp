@@ -57,6 +57,8 @@ struct solver_state {
   /// Samples per clock over all nodes, which the run keeps in every view; 0: each node takes the net's batch.
   std::uint64_t global_batch = 0;
   std::string rule{};  ///< type of the solver that wrote it; empty: not known, as in Caffe's files
+  /// Iterations of a node in each outer step of the run that wrote it: `history` is that of these steps. 0: it made none.
+  std::uint32_t outer_steps = 0;
 };
 
 /// The iteration at which a .solverstate resumes, read before its net is known.
@@ -66,6 +68,7 @@ struct resume_point {
   std::string learned_net;  ///< empty: the file names none
   data_position data;
   std::uint64_t global_batch = 0;  ///< as in solver_state
+  std::uint32_t outer_steps = 0;   ///< as in solver_state
 };
 [[nodiscard]] resume_point read_resume_point(const std::filesystem::path& path);
 

@@ -95,6 +95,9 @@ void read_layers(const hdf5_reader& file, const std::string& name, ::caffe::NetP
     state.mutable_poseidon()->set_samples(position("poseidon/samples"));
   if (file.has("poseidon/test_phases"))
     state.mutable_poseidon()->set_test_phases(position("poseidon/test_phases"));
+  if (file.has("poseidon/outer_steps"))
+    state.mutable_poseidon()->set_outer_steps(
+        static_cast<std::uint32_t>(position("poseidon/outer_steps")));
   if (file.has("poseidon/global_batch"))
     state.mutable_poseidon()->set_global_batch(position("poseidon/global_batch"));
   if (file.has("poseidon/rule"))
@@ -135,6 +138,8 @@ std::vector<char> to_hdf5_state(const net& n, const solver_state& state) {
   file.write_integer("current_step", message.current_step());
   file.write_integer("poseidon/samples", static_cast<std::int64_t>(state.data.samples));
   file.write_integer("poseidon/test_phases", static_cast<std::int64_t>(state.data.test_phases));
+  if (state.outer_steps > 0)
+    file.write_integer("poseidon/outer_steps", static_cast<std::int64_t>(state.outer_steps));
   if (state.global_batch > 0)
     file.write_integer("poseidon/global_batch", static_cast<std::int64_t>(state.global_batch));
   if (!state.rule.empty()) file.write_text("poseidon/rule", state.rule);

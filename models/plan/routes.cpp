@@ -31,6 +31,8 @@ factor_shape declared_factors(const net& n, const net_layer& l) {
 std::string solver_refusal(const ::caffe::SolverParameter& solver) {
   if (solver.clip_gradients() >= 0)
     return "clip_gradients needs the norm of all gradients, which only shards add up";
+  if (solver.poseidon().outer_steps() > 0)
+    return "outer steps send what parameters have moved, which is no product of factors";
   if (solver.debug_info()) return "debug_info prints gradients, which factors do not show";
   return {};
 }

@@ -1,6 +1,7 @@
 #include "models/solver/solver_checks.hpp"
 
 #include "models/solver/goals.hpp"
+#include "models/solver/outer_steps.hpp"
 #include "models/solver/solver_file.hpp"
 #include "models/words.hpp"
 
@@ -49,6 +50,14 @@ void check_warmup(const solver_source& s) {
 void check_goals_of(const solver_source& s) {
   try {
     check_goals(s.spec);
+  } catch (const spec_error& e) {
+    throw spec_error(s.at("poseidon"), e.what());
+  }
+}
+
+void check_outer_steps_of(const solver_source& s) {
+  try {
+    check_outer_steps(s.spec);
   } catch (const spec_error& e) {
     throw spec_error(s.at("poseidon"), e.what());
   }
@@ -142,6 +151,7 @@ void check_fields(const solver_source& s) {
   check_warmup(s);
   check_goals_of(s);
   check_counts(s);
+  check_outer_steps_of(s);
 }
 
 /// Caffe trains with all of these and says nothing.

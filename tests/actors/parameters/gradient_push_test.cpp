@@ -305,3 +305,32 @@ TEST_CASE(
     CHECK(sum.total(0, 0)[0] == 33.0f);
   }
 }
+
+TEST_CASE("gradient_push: with outer steps layers hear of each own update, and the last is sent") {
+  push_of_two_replicas t;
+  gradient_push_setup s;
+  s.name = "fc7";
+  s.contributions = 1;
+  s.micro_batches = 6;
+  s.passes_per_update = 2;
+  s.parameters = {test::only_parameter};
+  s.gradient = t.sum;
+  s.store = t.store;
+  s.overlap = std::make_shared<overlap_meter>(1);
+  const auto push = t.sim.spawn<gradient_push>("gradient_push of own updates", std::move(s));
+  t.sim.tell(push, connect_gradient_push{
+                       {{}, t.link.in}, t.shard.in, t.install.in, {t.layer.in}, {}, t.solver.in});
+  for (std::uint32_t index = 0; index < 5; ++index)
+    t.sim.tell(push, backward_done{replica_id{0}, {clock_id{3}, index, 0}});
+  t.sim.settle();
+  REQUIRE(t.layer.got->size() == 2);
+  CHECK(t.layer.got->front().version == version_id{3});
+  CHECK(t.layer.got->front().own_updates == 1);
+  CHECK(t.layer.got->back().own_updates == 2);
+  CHECK(t.link.got->empty());
+  t.sim.tell(push, backward_done{replica_id{0}, {clock_id{3}, 5, 0}});
+  t.sim.settle();
+  CHECK(t.layer.got->size() == 2);
+  REQUIRE(t.link.got->size() == 1);
+  CHECK(std::get<frames::push_gradient>(t.link.got->front().header).clock == clock_id{3});
+}

@@ -40,8 +40,10 @@ struct middle_layer {
 
   explicit middle_layer(bool training = true, bool runs_backward = true,
                         std::uint64_t staleness = 0, bool is_asynchronous = false,
-                        std::uint32_t passes_added = 1) {
+                        std::uint32_t passes_added = 1, std::uint32_t passes_per_update = 0) {
     layer_work_setup w;
+    w.iterations = 4;
+    w.passes_per_iteration = passes_per_update;
     w.place.name = "fc7";
     w.place.test_net = training ? -1 : 0;
     w.compute = &kernel;
@@ -54,6 +56,7 @@ struct middle_layer {
     s.work = make_layer_work(std::move(w), is_asynchronous);
     s.waits_for = parameter_wait::of_its_clock;
     s.staleness = staleness;
+    s.passes_per_update = passes_per_update;
     if (training)
       s.gradient = layer_gradient{
           is_asynchronous ? gradient_reuse::when_copied : gradient_reuse::immediately,
@@ -278,4 +281,33 @@ TEST_CASE("layer: a net's first clock has not begun before its first pass has tu
   t.tell(hold_passes{clock_id{0}});
   REQUIRE(t.held.got->size() == 1);
   CHECK_FALSE(t.held.got->back().begun);
+}
+
+TEST_CASE("layer: with outer steps a pass waits for this node's own update before it") {
+  middle_layer t(true, true, 0, false, 1, 2);
+  const auto at = [](std::uint64_t clock, std::uint32_t index) {
+    return pass_id{clock_id{clock}, index, 0};
+  };
+  const auto pass = [&](const pass_id& p) {
+    t.tell(bottom_ready{p});
+    t.tell(top_diff_ready{p});
+  };
+  t.tell(parameters_fresh{version_id{5}});
+  pass(at(5, 0));
+  pass(at(5, 1));  // of the same iteration
+  REQUIRE(t.stream.got->size() == 4);
+  t.tell(bottom_ready{at(5, 2)});
+  CHECK(t.stream.got->size() == 4);
+  t.tell(parameters_fresh{version_id{5}, 1});
+  CHECK(t.stream.got->size() == 5);
+  t.tell(top_diff_ready{at(5, 2)});
+  pass(at(5, 3));
+  t.tell(bottom_ready{at(6, 0)});
+  CHECK(t.stream.got->size() == 8);
+  t.tell(parameters_fresh{version_id{6}});
+  REQUIRE(t.stream.got->size() == 9);
+  for (const auto& work : *t.stream.got) work.run();
+  // Kernels hear of iterations, and of passes within one.
+  CHECK(t.kernel.log == "p5f20b20p5f20b20p5f21b21p5f21b21p6f24");
+  CHECK(t.kernel.micro_batches == "0101");
 }
