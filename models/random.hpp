@@ -33,7 +33,8 @@ enum class random_use : std::uint32_t {
   dropout = 2,
   augment = 3,
   shuffle = 4,
-  pooling = 5
+  pooling = 5,
+  lowrank = 6
 };
 
 /// Four numbers for (seed, use, who, sample, index): `who` is the layer or parameter, `sample` the global
