@@ -11,6 +11,7 @@
 #include "actors/parameters/checkpointer.hpp"
 #include "actors/parameters/factor_broadcast.hpp"
 #include "actors/parameters/gradient_push.hpp"
+#include "actors/parameters/lowrank_exchange.hpp"
 #include "actors/parameters/server_shard.hpp"
 #include "actors/parameters/state_keeper.hpp"
 #include "actors/routes/protocol_selector.hpp"
@@ -24,9 +25,9 @@
 
 namespace poseidon {
 
-using every_actor =
-    actor_list<caller, checkpointer, copy_out, data_source, factor_broadcast, gradient_push, layer,
-               link_acceptor, link_receiver, network_link, node, protocol_selector, seeker,
-               server_shard, solver, state_keeper, stream, telemetry, witness>;
+using every_actor = actor_list<caller, checkpointer, copy_out, data_source, factor_broadcast,
+                               gradient_push, layer, link_acceptor, link_receiver, lowrank_exchange,
+                               network_link, node, protocol_selector, seeker, server_shard, solver,
+                               state_keeper, stream, telemetry, witness>;
 
 }  // namespace poseidon

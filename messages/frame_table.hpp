@@ -89,6 +89,7 @@ inline constexpr std::tuple frame_table{
     row_for<frames::push_gradient>      {"push_gradient",      link, never, any_times, readers,  free, payload},
     row_for<frames::gradient_squares>   {"gradient_squares",   link, never, any_times, readers,  free, payload},
     row_for<frames::factors>            {"factors",            link, never, any_times, readers,  free, payload},
+    row_for<frames::lowrank_factor>     {"lowrank_factor",     link, never, any_times, readers,  free, payload},
     row_for<frames::fresh_parameters>   {"fresh_parameters",   link, never, any_times, readers,  free, payload},
     row_for<frames::summed_gradient>    {"summed_gradient",    link, never, any_times, readers,  free, payload},
     row_for<frames::install_history>    {"install_history",    link, never, any_times, readers,  free, payload},

@@ -93,7 +93,7 @@ struct view {
   clock_id first_clock{};
   std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample
   std::uint64_t test_phases = 0;   ///< done by the run that this one resumes
-  /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast; empty: all 0.
+  /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast, 2 lowrank_4, 3 lowrank_8; empty: all 0.
   std::vector<std::uint8_t> routes;
   /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16, 3 int8, 4 int4; empty: all 0.
   std::vector<std::uint8_t> wire;
@@ -187,6 +187,15 @@ struct factors {
   std::uint32_t rows = 0;  ///< of u and of v; 0, from a program: it has no gradient in this clock
   std::uint64_t first = 0;
   step_mark step{};  ///< as push_gradient's
+};
+
+/// Of a layer on a lowrank route (models/device/lowrank.hpp), from a lowrank_exchange to that of the worker that owns the layer's sums: this
+/// worker's part of P or of Q; from the owner to all others: what it has made of all parts, P orthogonal, Q summed. Payload: P, then the
+/// gradients of the layer's other parameters as they are; or Q; float32. In turn, for each clock P and then Q.
+struct lowrank_factor {
+  layer_id layer{};
+  clock_id clock{};
+  bool second = false;  ///< Q
 };
 
 /// A shard (or, before the first clock, node 0) to every worker. Payload: the chunk's values, in `format`; where that is float32, after the
@@ -417,6 +426,6 @@ using frame_header = std::variant<
     frames::join_ready, frames::leave_wanted, frames::send_rate, frames::time_net,
     frames::net_timed, frames::worker_left, frames::factor_offer, frames::suspect,
     frames::view_prepare, frames::view_promise, frames::view_accept, frames::view_accepted,
-    frames::summed_gradient, frames::shared_state, frames::gathering>;
+    frames::summed_gradient, frames::shared_state, frames::gathering, frames::lowrank_factor>;
 
 }  // namespace poseidon

@@ -59,6 +59,14 @@ struct factors_landed {
   step_mark step{};  ///< as gradient_arrived's
 };
 
+/// From a network_link to the layer's lowrank_exchange, or from there to itself: a worker's part of P or Q, or the owner's sum.
+struct lowrank_landed {
+  worker_id from{};
+  clock_id clock{};
+  bool second = false;  ///< Q
+  payload values;
+};
+
 /// From a network_link: fresh values have been read to their place in this node's parameter store.
 struct chunk_landed {
   chunk_id chunk{};
@@ -132,6 +140,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::sum_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::squares_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::lowrank_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::shared_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_bound)

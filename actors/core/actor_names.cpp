@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <span>
 
 namespace poseidon {
 
@@ -10,7 +11,8 @@ namespace {
 constexpr std::string_view test_prefix = "test ", receiver_suffix = " in";
 constexpr std::string_view link_kind = "network_link";
 constexpr std::array<std::string_view, 2> per_replica{"layer", "data_source"};
-constexpr std::array<std::string_view, 2> per_node{"gradient_push", "factor_broadcast"};
+constexpr std::array<std::string_view, 3> per_node{"gradient_push", "factor_broadcast",
+                                                   "lowrank_exchange"};
 
 std::optional<std::uint32_t> parsed_number(std::string_view text) {
   std::uint32_t out = 0;
@@ -36,8 +38,7 @@ std::int32_t take_test_net(std::string_view& text) {
 }
 
 /// "layer conv1": kind and layer, if the kind is one of `kinds`.
-bool take_layer(std::string_view text, const std::array<std::string_view, 2>& kinds,
-                actor_name& out) {
+bool take_layer(std::string_view text, std::span<const std::string_view> kinds, actor_name& out) {
   for (const auto kind : kinds) {
     if (!text.starts_with(kind) || text.size() < kind.size() + 2 || text[kind.size()] != ' ')
       continue;

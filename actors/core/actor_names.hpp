@@ -37,7 +37,7 @@ struct actor_name {
                                       std::int32_t test_net = -1);
 /// `kind`: "stream compute", "stream copy_in" or "copy_out".
 [[nodiscard]] std::string replica_name(std::string_view kind, std::uint32_t replica);
-/// `kind`: "gradient_push" or "factor_broadcast".
+/// `kind`: "gradient_push", "factor_broadcast" or "lowrank_exchange".
 [[nodiscard]] std::string exchange_name(std::string_view kind, const std::string& layer);
 [[nodiscard]] std::string link_name(std::uint32_t worker);
 /// The receiving half of the link `link`.

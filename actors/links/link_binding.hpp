@@ -18,6 +18,7 @@ struct link_routes {
   port<sum_arrived> keeper;
   std::function<port<chunk_landed>(chunk_id)> gather;
   std::function<port<factors_landed>(layer_id)> factors;
+  std::function<port<lowrank_landed>(layer_id)> lowrank;
   port<control_arrived> control;
   port<report_arrived> reports;
   port<shared_landed> shared;

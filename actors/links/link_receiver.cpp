@@ -271,6 +271,11 @@ void link_receiver::deliver(open_frame f) {
               tell(to.factors(u.layer), factors_landed{from, u.clock, u.rows, u.first, u.step},
                    bytes);
           },
+          [&](const frames::lowrank_factor& p) {
+            if (to.lowrank)
+              tell(to.lowrank(p.layer), lowrank_landed{from, p.clock, p.second, std::move(values)},
+                   bytes);
+          },
           [&](const frames::install_history& i) {
             if (!to.history_owner) return;
             tell(to.history_owner(i.chunk),

@@ -20,7 +20,7 @@ std::string describe_change(const net& n, const parameter_routes& from,
     if (layer.parameters.empty()) continue;
     const auto p = layer.parameters.front();
     const auto now = p < to.size() ? static_cast<route>(to[p]) : route::parameter_server;
-    if (on_factors(from, as_id<parameter_id>(p)) == (now == route::factor_broadcast)) continue;
+    if (route_of(from, as_id<parameter_id>(p)) == now) continue;
     out += (out.empty() ? "" : ", ") + layer.name + " to " + std::string(to_string(now));
   }
   return out;

@@ -15,8 +15,7 @@ namespace {
 /// A list that ends early has the server's route from there on.
 bool same_routes(const parameter_routes& a, const parameter_routes& b) {
   for (std::size_t p = 0; p < std::max(a.size(), b.size()); ++p)
-    if (on_factors(a, as_id<parameter_id>(p)) != on_factors(b, as_id<parameter_id>(p)))
-      return false;
+    if (route_of(a, as_id<parameter_id>(p)) != route_of(b, as_id<parameter_id>(p))) return false;
   return true;
 }
 

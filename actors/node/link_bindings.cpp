@@ -67,6 +67,9 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
   out.factors.resize(c.compiled.train.graph.layers.size());
   for (const auto& [layer, store] : c.parameters.factors())
     if (peer != no_worker) out.factors[layer] = store->of_node(peer);
+  out.lowrank.resize(c.compiled.train.graph.layers.size());
+  for (const auto& [layer, turns] : c.parameters.turns())
+    if (peer != no_worker) out.lowrank[layer] = {turns->first_values, turns->second_values};
   out.first_version = c.run.first_clock;
   // A program trains for as long as it likes.
   out.may_say_nothing = !c.run.declared.empty();
@@ -97,6 +100,9 @@ link_routes routes_of(const binding_context& c) {
   std::map<layer_id, port<factors_landed>> broadcasts;
   for (const auto& [layer, store] : c.parameters.factors())
     broadcasts[layer] = c.parameters.broadcast(layer);
+  std::map<layer_id, port<lowrank_landed>> lowrank;
+  for (const auto& [layer, turns] : c.parameters.turns())
+    lowrank[layer] = c.parameters.lowrank(layer);
   out.shard = c.parameters.shard();
   out.shard_squares = c.parameters.shard();
   if (c.parameters.keeper()) out.keeper = c.parameters.keeper();
@@ -104,6 +110,7 @@ link_routes routes_of(const binding_context& c) {
   out.history_checkpointer = c.parameters.checkpoints();
   out.gather = [gather](chunk_id id) { return gather[id]; };
   out.factors = [broadcasts](layer_id id) { return broadcasts.at(id); };
+  out.lowrank = [lowrank](layer_id id) { return lowrank.at(id); };
   out.control = c.control;
   out.reports = c.reports;
   out.shared = c.shared;
@@ -143,7 +150,8 @@ peer_window_setup window_of(seat_id peer, const binding_context& c) {
                         .former_peer = c.view.former_worker_of(peer),
                         .joins = c.before != nullptr && c.view.is_given_values(c.view.seat),
                         .lost = c.view.former_without_values(),
-                        .zeroes_lost_state = c.run.zeroes_lost_state};
+                        .zeroes_lost_state = c.run.zeroes_lost_state,
+                        .lowrank = c.parameters.turns()};
   const auto& net = c.compiled.train.graph;
   for (std::size_t p = 0; p < net.parameters.size(); ++p) {
     out.learned.push_back(is_updated(net, p));

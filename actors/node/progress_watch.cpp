@@ -10,8 +10,9 @@ namespace poseidon {
 namespace {
 
 /// These have something to do only while training gets on. Others also handle ticks, reports and requests.
-constexpr std::string_view that_train[] = {"layer",         "stream",       "copy_out",
-                                           "gradient_push", "server_shard", "factor_broadcast"};
+constexpr std::string_view that_train[] = {"layer",           "stream",       "copy_out",
+                                           "gradient_push",   "server_shard", "factor_broadcast",
+                                           "lowrank_exchange"};
 
 std::uint64_t handled_by_training(const edge_book& book) {
   std::uint64_t sum = 0;

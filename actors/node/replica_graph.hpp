@@ -32,6 +32,7 @@ struct lasting_actors {
   handle<caller> the_caller;
   handle<checkpointer> checkpoints;
   std::shared_ptr<overlap_meter> overlap;
+  error_memories memories = {};
 };
 
 /// Where the actors of a graph find the node and what its actors share.

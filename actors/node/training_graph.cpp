@@ -4,6 +4,7 @@
 #include "actors/run/view_shares.hpp"
 #include "models/files/snapshot.hpp"
 #include "models/net/side_branches.hpp"
+#include "models/plan/lowrank_routes.hpp"
 
 namespace poseidon {
 
@@ -36,7 +37,23 @@ double batches_of(const run_definition& spec, const compiled_run& run) {
   return static_cast<double>(samples_of_all(run.shares)) / static_cast<double>(run.whole_batch);
 }
 
-/// Where the kernels of each replica write the gradients that gradient_pushes send.
+/// By group.
+std::map<std::size_t, lowrank_route> lowrank_routes_of(const learned_parameters& list,
+                                                       const run_definition& spec,
+                                                       const net& train) {
+  const auto routes = routes_of_layers(train, spec.routes);
+  const auto owners = lowrank_owners(train, spec.routes, spec.workers);
+  std::map<std::size_t, lowrank_route> out;
+  for (std::size_t g = 0; g < list.groups.size(); ++g) {
+    const std::size_t layer = value(list.groups[g].first);
+    if (const auto rank = rank_of(routes[layer]); rank > 0)
+      out[g] = {lowrank_shape_of(train, layer, rank), lowrank_first_values(train, layer, rank),
+                owners[layer]};
+  }
+  return out;
+}
+
+/// Where the kernels of each replica write the gradients that are sent as such or by low rank.
 void find_gradients(const compiled_run& run, parameter_graph_setup& s) {
   for (const auto& replica : run.train.replicas) {
     auto& of_replica = s.gradients.emplace_back(s.list.parameters.size());
@@ -89,6 +106,9 @@ parameter_graph_setup setup_of(const graph_context& context, const run_definitio
   for (std::size_t g = 0; g < s.list.groups.size(); ++g)
     if (const auto layer = value(s.list.groups[g].first); run.by_factors[layer])
       s.by_factors[g] = {factors_of(train, layer), factor_rows_of(spec, run, layer)};
+  s.by_lowrank = lowrank_routes_of(s.list, spec, train);
+  s.seed = spec.seed;
+  s.memories = context.lasting.memories;
   s.replicas = run.replicas;
   s.micro_batches = run.micro_batches;
   s.passes_added = run.passes_added;
@@ -164,6 +184,7 @@ lasting_actors training_graph::lasting() const {
     out.the_caller = callers_->the_caller();
   out.checkpoints = parameters_.checkpoints();
   out.overlap = overlap_;
+  out.memories = parameters_.memories();
   return out;
 }
 

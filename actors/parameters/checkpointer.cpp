@@ -84,7 +84,7 @@ void checkpointer::gather(work& w) {
   detail("waiting for " + std::to_string(w.missing.size()) + " pieces of solver state");
   neighbours_->store->set_gathering(value(version));
   tell(neighbours_->own_shard, copy_history{version});
-  for (const auto& broadcast : neighbours_->own_broadcasts) tell(broadcast, copy_history{version});
+  for (const auto& broadcast : neighbours_->own_updaters) tell(broadcast, copy_history{version});
   for (const auto& link : neighbours_->links)
     tell(link, send_frame{frames::gather_history{version}, {}, 0, neighbours_->epoch});
 }

@@ -62,7 +62,7 @@ struct connect_checkpointer {
   std::shared_ptr<parameter_store> store;
   std::vector<port<send_frame>> links;  ///< by worker; empty at self
   port<copy_history> own_shard;
-  std::vector<port<copy_history>> own_broadcasts;
+  std::vector<port<copy_history>> own_updaters;
   std::uint64_t epoch = 0;  ///< of the view
 };
 

@@ -2,7 +2,6 @@
 
 #include "actors/core/actor_names.hpp"
 #include "actors/core/logic_bug.hpp"
-#include "models/plan/byte_scale.hpp"
 #include "models/plan/keepers.hpp"
 #include "models/solver/outer_steps.hpp"
 
@@ -118,9 +117,12 @@ void parameter_graph::spawn_groups() {
     for (const auto p : actors.group.frozen) group_of_parameter_[p] = g;
     if (const auto route = setup_.by_factors.find(g); route != setup_.by_factors.end())
       spawn_broadcast(actors, route->second);
+    else if (const auto low = setup_.by_lowrank.find(g); low != setup_.by_lowrank.end())
+      spawn_lowrank(actors, low->second);
     else
       spawn_push(actors, setup_.lent.empty() ? nullptr : setup_.lent[g]);
   }
+  keep_memories();
 }
 
 void parameter_graph::make_sum(group_actors& g) const {
@@ -188,44 +190,6 @@ void parameter_graph::spawn_push(group_actors& g,
   g.push = spawner_.start<gradient_push>(thread_kind::shared, name, std::move(s));
 }
 
-void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route) {
-  const auto byte_scale = setup_.computes ? 1.0 : setup_.solver.poseidon().replay().byte_scale();
-  factor_broadcast_setup s;
-  s.layer = g.group.first;
-  s.name = spawner_.keep(g.group.name);
-  s.self = setup_.self;
-  s.workers = setup_.workers;
-  s.passes = std::size_t{setup_.micro_batches} * setup_.replicas;
-  s.scale = scale();
-  s.solver = setup_.solver;
-  s.update = setup_.update;
-  if (!setup_.lent.empty()) s.lent = setup_.lent[value(g.group.learned.front())];
-  s.places = setup_.places;
-  s.of_side_branch = g.runs_ahead;
-  s.staleness = setup_.staleness;
-  s.parameters = g.group.learned;
-  s.frozen = g.group.frozen;
-  s.of_net = setup_.list.parameters;
-  s.arithmetic = setup_.arithmetic;
-  s.computes = setup_.computes;
-  s.store = setup_.store;
-  s.updates = setup_.updates;
-  for (const auto p : g.group.learned)
-    for (const auto id : setup_.store->cut().by_parameter[p])
-      if (!setup_.awaited_state.empty()) s.awaited_state += setup_.awaited_state[id];
-  s.former_states = former_states();
-  s.factors =
-      std::make_shared<factor_store>(scaled(route.pass, byte_scale), route.rows, setup_.first_clock,
-                                     setup_.staleness, setup_.host_memory);
-  s.product = route.pass;
-  s.product.rows = s.factors->of_all().rows;
-  factors_[s.layer] = s.factors;
-  s.overlap = setup_.overlap;
-  const auto name = exchange_name("factor_broadcast", g.group.name);
-  s.trace = spawner_.lanes_of_clocks(name, setup_.staleness);
-  g.broadcast = spawner_.start<factor_broadcast>(thread_kind::own, name, std::move(s));
-}
-
 void parameter_graph::connect(const std::vector<port<send_frame>>& links,
                               std::vector<group_readers> readers, const port<layer_fresh>& solver) {
   connect_shard shard;
@@ -236,13 +200,17 @@ void parameter_graph::connect(const std::vector<port<send_frame>>& links,
   if (keeper_) tell_from_outside(keeper_, connect_keeper{shard.gather});
   connect_checkpointer snapshots{setup_.files, setup_.store, links, shard_, {}, setup_.epoch};
   for (const auto& g : groups_)
-    if (g.broadcast) snapshots.own_broadcasts.push_back(g.broadcast);
+    if (const auto updater = g.updater<copy_history>()) snapshots.own_updaters.push_back(updater);
   tell_from_outside(setup_.checkpoints, snapshots);
   for (std::size_t g = 0; g < groups_.size(); ++g) {
     auto& hear = readers[g];
     if (groups_[g].broadcast)
       tell_from_outside(groups_[g].broadcast, connect_factor_broadcast{links, std::move(hear.fresh),
                                                                        solver, setup_.checkpoints});
+    else if (groups_[g].lowrank)
+      tell_from_outside(groups_[g].lowrank, connect_lowrank_exchange{links, std::move(hear.fresh),
+                                                                     std::move(hear.taken), solver,
+                                                                     setup_.checkpoints});
     else
       tell_from_outside(groups_[g].push,
                         connect_gradient_push{links, shard_, shard_, std::move(hear.fresh),
@@ -252,19 +220,13 @@ void parameter_graph::connect(const std::vector<port<send_frame>>& links,
 
 std::vector<port<parameters_whole>> parameter_graph::side_branches() const {
   std::vector<port<parameters_whole>> out;
-  for (const auto& g : groups_) {
-    if (!g.runs_ahead) continue;
-    if (g.broadcast)
-      out.emplace_back(g.broadcast);
-    else
-      out.emplace_back(g.push);
-  }
+  for (const auto& g : groups_)
+    if (g.runs_ahead) out.push_back(g.actor<parameters_whole>());
   return out;
 }
 
 port<backward_done> parameter_graph::exchange(std::size_t g) const {
-  const auto& of = groups_[g];
-  return of.broadcast ? port<backward_done>(of.broadcast) : port<backward_done>(of.push);
+  return groups_[g].actor<backward_done>();
 }
 
 std::function<void(const pass_id&)> parameter_graph::contribution(std::size_t g) const {
@@ -300,8 +262,7 @@ std::function<void(const pass_id&)> parameter_graph::own_contribution(
 }
 
 port<chunk_landed> parameter_graph::receiver_of(parameter_id parameter) const {
-  const auto& g = groups_[group_of_parameter_[parameter]];
-  return g.broadcast ? port<chunk_landed>(g.broadcast) : port<chunk_landed>(g.push);
+  return groups_[group_of_parameter_[parameter]].actor<chunk_landed>();
 }
 
 port<history_arrived> parameter_graph::history_owner(chunk_id chunk) const {
@@ -309,20 +270,26 @@ port<history_arrived> parameter_graph::history_owner(chunk_id chunk) const {
   const auto& c = cut.chunks[chunk];
   if (is_keeper(cut, chunk, setup_.self)) return keeper_;
   if (c.owner != every_worker) return shard_;
-  return groups_[group_of_parameter_[c.parameter]].broadcast;
+  return groups_[group_of_parameter_[c.parameter]].updater<history_arrived>();
 }
 
 std::vector<port<release_history>> parameter_graph::histories() const {
   std::vector<port<release_history>> out{shard_};
   if (keeper_) out.push_back(keeper_);
   for (const auto& g : groups_)
-    if (g.broadcast) out.push_back(g.broadcast);
+    if (const auto updater = g.updater<release_history>()) out.push_back(updater);
   return out;
 }
 
 port<factors_landed> parameter_graph::broadcast(layer_id layer) const {
   for (const auto& g : groups_)
     if (g.broadcast && g.group.first == layer) return g.broadcast;
+  return {};
+}
+
+port<lowrank_landed> parameter_graph::lowrank(layer_id layer) const {
+  for (const auto& g : groups_)
+    if (g.lowrank && g.group.first == layer) return g.lowrank;
   return {};
 }
 

@@ -1,7 +1,8 @@
 // actors/parameters/parameter_graph.hpp
 //
 // Puts actors on a list of parameters: gradients go in, fresh parameters come out. A server_shard, a checkpointer, a state_keeper
-// where this node has copies of other nodes' solver state, and for each group of parameters a gradient_push or a factor_broadcast. It knows neither a net nor data; a replica_graph
+// where this node has copies of other nodes' solver state, and for each group of parameters a gradient_push, a factor_broadcast or a
+// lowrank_exchange. It knows neither a net nor data; a replica_graph
 // makes the gradients from those, and another framework can make them from anything.
 //
 // A pass of a group, once connect() has been called and the first values have landed: each thread that has written its
@@ -15,6 +16,7 @@
 #include "actors/parameters/checkpointer.hpp"
 #include "actors/parameters/factor_broadcast.hpp"
 #include "actors/parameters/gradient_push.hpp"
+#include "actors/parameters/lowrank_exchange.hpp"
 #include "actors/parameters/own_updates.hpp"
 #include "actors/parameters/server_shard.hpp"
 #include "actors/parameters/state_keeper.hpp"
@@ -37,6 +39,13 @@ struct factor_route {
   factor_rows rows;
 };
 
+/// What a lowrank_exchange needs besides them.
+struct lowrank_route {
+  lowrank_shape shape;
+  std::size_t first_values = 0;  ///< of P, and what goes beside it
+  worker_id owner{};             ///< of the sums
+};
+
 struct parameter_graph_setup {
   worker_id self{};
   std::size_t workers = 1;
@@ -47,8 +56,11 @@ struct parameter_graph_setup {
   update_choice update;
   by_id<parameter_id, std::vector<const float*>> first_state;  ///< of that optimizer
   learned_parameters list;
-  /// By group, those on that route; all others have a gradient_push.
+  /// By group, those on these routes; all others have a gradient_push.
   std::map<std::size_t, factor_route> by_factors;
+  std::map<std::size_t, lowrank_route> by_lowrank;
+  std::uint64_t seed = 0;           ///< of the run
+  error_memories memories = {};     ///< of the graph before this one
   std::vector<bool> run_ahead;      ///< by group: groups_that_run_ahead(); empty: none does
   std::uint32_t replicas = 1;       ///< of this node: each contributes to every gradient
   std::uint32_t micro_batches = 1;  ///< of this node in a clock
@@ -109,9 +121,9 @@ class parameter_graph {
   /// Of the groups on the factor route, by learned_group::first.
   [[nodiscard]] const factor_stores& factors() const { return factors_; }
 
-  /// The port that gathers a parameter's chunks: its group's gradient_push or factor_broadcast.
+  /// The port that gathers a parameter's chunks: its group's actor.
   [[nodiscard]] port<chunk_landed> receiver_of(parameter_id parameter) const;
-  /// The actor on this node that has a chunk's solver state: the shard, the state_keeper or a factor_broadcast.
+  /// The actor on this node that has a chunk's solver state: the shard, the state_keeper or the group's.
   [[nodiscard]] port<history_arrived> history_owner(chunk_id chunk) const;
   /// The groups' actors that have to hear when all parameters have reached a version.
   [[nodiscard]] std::vector<port<parameters_whole>> side_branches() const;
@@ -119,19 +131,40 @@ class parameter_graph {
   [[nodiscard]] std::vector<port<release_history>> histories() const;
   /// Empty for a layer that broadcasts none.
   [[nodiscard]] port<factors_landed> broadcast(layer_id layer) const;
+  /// Empty for a layer on no lowrank route.
+  [[nodiscard]] port<lowrank_landed> lowrank(layer_id layer) const;
+  /// Of the groups on a lowrank route, by learned_group::first.
+  [[nodiscard]] const all_lowrank_turns& turns() const { return turns_; }
+  /// For the graph after this one.
+  [[nodiscard]] const error_memories& memories() const { return setup_.memories; }
   [[nodiscard]] const handle<server_shard>& shard() const { return shard_; }
   /// Empty where this node keeps nothing for others.
   [[nodiscard]] const handle<state_keeper>& keeper() const { return keeper_; }
   [[nodiscard]] const handle<checkpointer>& checkpoints() const { return setup_.checkpoints; }
 
  private:
-  /// What exchanges a group's gradient: one of the two actors.
+  /// What exchanges a group's gradient: one of the three actors.
   struct group_actors {
     learned_group group;
     bool runs_ahead = false;
     handle<gradient_push> push;
     handle<factor_broadcast> broadcast;
-    std::shared_ptr<gradient_sum> sum;             ///< with a push
+    handle<lowrank_exchange> lowrank;
+    std::shared_ptr<gradient_sum> sum;  ///< with a push or low rank
+
+    /// The actor, as what hears M.
+    template <class M>
+    [[nodiscard]] port<M> actor() const {
+      if (push) return push;
+      return updater<M>();
+    }
+    /// The same where it updates this node's own copy of the parameters; else empty.
+    template <class M>
+    [[nodiscard]] port<M> updater() const {
+      if (broadcast) return broadcast;
+      if (lowrank) return lowrank;
+      return {};
+    }
     std::shared_ptr<chunk_magnitudes> magnitudes;  ///< with a push that sends by magnitude
     std::shared_ptr<gradient_encoder> encoder;     ///< with a push that sends reduced formats
   };
@@ -148,6 +181,11 @@ class parameter_graph {
   [[nodiscard]] std::function<void(const pass_id&)> own_contribution(const group_actors& of) const;
   [[nodiscard]] std::shared_ptr<gradient_encoder> encoder_of(const learned_group& group) const;
   void spawn_broadcast(group_actors& g, const factor_route& route);
+  void spawn_lowrank(group_actors& g, const lowrank_route& route);
+  [[nodiscard]] std::size_t awaited_by(const learned_group& group) const;
+  [[nodiscard]] std::shared_ptr<error_memory> memory_of(const learned_group& group,
+                                                        std::size_t values);
+  void keep_memories();
 
   actor_spawner& spawner_;
   parameter_graph_setup setup_;
@@ -156,6 +194,7 @@ class parameter_graph {
   std::vector<group_actors> groups_;
   by_id<parameter_id, std::size_t> group_of_parameter_;
   factor_stores factors_;
+  all_lowrank_turns turns_;
 };
 
 }  // namespace poseidon

@@ -44,6 +44,8 @@ peer_window::peer_window(peer_window_setup setup) : setup_(std::move(setup)) {
     next_version_.push_back(gives_first_values(id) ? first : first + 1);
   next_squares_ = first;
   for (const auto& [layer, store] : setup_.factors) next_factors_[layer] = {first};
+  for (const auto& [layer, turns] : setup_.lowrank)
+    next_lowrank_[layer] = lowrank_turns::step(setup_.first_clock, false);
 }
 
 void peer_window::admit(const frame_header& h) {
@@ -71,9 +73,12 @@ const chunk& peer_window::at(chunk_id id) const {
 
 void peer_window::require_owner(std::string_view kind, chunk_id id, worker_id owner) const {
   if (at(id).owner == owner) return;
-  if (at(id).owner == every_worker)
-    throw bad_frame(kind, of_chunk("route", id), std::string(to_string(route::factor_broadcast)),
+  if (at(id).owner == every_worker) {
+    const auto rank = rank_of(setup_.store->cut(), at(id).parameter);
+    const auto by = rank > 0 ? lowrank_of(rank) : route::factor_broadcast;
+    throw bad_frame(kind, of_chunk("route", id), std::string(to_string(by)),
                     std::string(to_string(route::parameter_server)));
+  }
   throw bad_frame(kind, of_chunk("owner", id), "worker " + std::to_string(value(at(id).owner)),
                   "worker " + std::to_string(value(owner)));
 }
@@ -223,6 +228,30 @@ void peer_window::take(const frames::factors& f) {
   next.rows = f.rows;
   next.first += factor_piece(shape, f.first);
   if (next.first == shape.values()) next = {clock};
+}
+
+/// The owner takes a worker's part of a step when it has sent all before; the others take the owner's when they have sent their part
+/// of that step.
+void peer_window::take(const frames::lowrank_factor& f) {
+  const auto of_layer = [&](const char* field) {
+    return std::string(field) + " of layer " + std::to_string(value(f.layer));
+  };
+  const auto found = setup_.lowrank.find(f.layer);
+  if (found == setup_.lowrank.end())
+    throw bad_frame("lowrank_factor", of_layer("route"), "lowrank", "another one");
+  const auto& turns = *found->second;
+  const bool owns = turns.owner == setup_.self;
+  if (!owns && turns.owner != setup_.peer)
+    throw bad_frame("lowrank_factor", of_layer("sender"),
+                    "worker " + std::to_string(value(setup_.peer)),
+                    "worker " + std::to_string(value(turns.owner)) + ", which owns its sums");
+  auto& next = next_lowrank_.at(f.layer);
+  const auto sent = turns.next();
+  if (!owns && next >= sent)
+    throw bad_frame("lowrank_factor", of_layer("step"), std::to_string(next),
+                    "less than " + std::to_string(sent) + " so far");
+  require_turn("lowrank_factor", of_layer("step"), lowrank_turns::step(f.clock, f.second), next,
+               sent);
 }
 
 /// Not every clock is reported, but each at most once, and in their order.

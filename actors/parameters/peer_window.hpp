@@ -6,6 +6,7 @@
 #pragma once
 #include "actors/links/link_binding.hpp"
 #include "actors/parameters/factor_store.hpp"
+#include "actors/parameters/lowrank_turns.hpp"
 #include "actors/parameters/parameter_store.hpp"
 #include "messages/wire/codec.hpp"
 
@@ -40,6 +41,7 @@ struct peer_window_setup {
   by_id<parameter_id, bool> has_first = {};
   /// What the leader sends of shared state, in this order.
   std::vector<frames::shared_state> shared = {};
+  all_lowrank_turns lowrank = {};
 };
 
 class peer_window : public frame_gate {
@@ -60,6 +62,7 @@ class peer_window : public frame_gate {
   void take(const frames::install_history& f);
   void take(const frames::history& f);
   void take(const frames::factors& f);
+  void take(const frames::lowrank_factor& f);
   void take(const frames::worker_report& f);
   [[nodiscard]] const chunk& at(chunk_id id) const;
   /// Whether the first values of a chunk come from this peer.
@@ -82,6 +85,7 @@ class peer_window : public frame_gate {
   };
   pieces_of_state gathered_;
   std::map<layer_id, factor_turn> next_factors_;
+  std::map<layer_id, std::uint64_t> next_lowrank_;  // steps, as lowrank_turns counts them
   // By test net, -1 for training: the least clock that has not been reported.
   std::map<std::int32_t, std::uint64_t> next_report_;
 };

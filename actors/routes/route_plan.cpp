@@ -58,67 +58,99 @@ route_rates rates_of(const route_request& s, const train_net& n, device_probe& p
 std::string as_option_says(const route_option& option) {
   const auto* said = option.what == route_option::kind::server    ? "ps"
                      : option.what == route_option::kind::factors ? "sfb"
+                     : option.what == route_option::kind::lowrank ? "lowrank"
                                                                   : option.file.c_str();
   return std::string("as --routes ") + said + " says";
+}
+
+/// By layer: the rank that the option allows; 0: none.
+std::vector<std::uint32_t> ranks_of(const route_option& option, const layer_routes& chosen) {
+  using kind = route_option::kind;
+  const bool all = option.what == kind::lowrank || option.what == kind::automatic;
+  const auto rank = option.what == kind::lowrank && option.rank == 0 ? default_rank : option.rank;
+  std::vector<std::uint32_t> out;
+  for (const auto r : chosen) out.push_back(all ? rank : rank_of(r));
+  return out;
+}
+
+/// Whether the layer has any choice.
+bool may_choose(const route_load& load) {
+  return (load.factors.rows > 0 && load.refusal.empty()) || load.lowrank.rank > 0;
+}
+
+/// What low rank cannot be with.
+void check_lowrank(const route_request& request, const std::vector<std::uint32_t>& ranks) {
+  const bool asked =
+      std::any_of(ranks.begin(), ranks.end(), [](std::uint32_t rank) { return rank > 0; });
+  if (asked && !request.node.compute->computes())
+    throw spec_error(
+        "--routes lowrank: a replay has no gradients that could be approximated. Give it --routes "
+        "ps, sfb or auto, without --rank.");
 }
 
 /// By layer. Where nothing was predicted the reason is the option, or that this device gives no times to choose by.
 std::vector<std::string> reasons_of(const std::vector<route_load>& loads,
                                     const std::vector<route_decision>& decisions,
-                                    const route_option& option) {
+                                    const layer_routes& chosen, const route_option& option) {
   const auto otherwise =
       option.what == route_option::kind::automatic
           ? "it is unknown how long this device takes to reconstruct gradients from factors"
           : as_option_says(option);
   std::vector<std::string> out;
-  for (const auto& load : loads)
-    out.push_back(load.factors.rows == 0 || !load.refusal.empty() ? "" : otherwise);
+  for (std::size_t l = 0; l < loads.size(); ++l)
+    out.push_back(may_choose(loads[l]) || rank_of(chosen[l]) > 0 ? otherwise
+                                                                 : loads[l].lowrank_refusal);
   for (const auto& d : decisions) out[d.layer] = d.why;
   return out;
 }
 
-std::vector<bool> fastest(const std::vector<route_load>& loads, const route_rates& rates) {
-  std::vector<bool> chosen(loads.size());
-  for (const auto& d : decide_routes(loads, rates))
-    chosen[d.layer] = d.chosen == route::factor_broadcast;
+layer_routes fastest(const std::vector<route_load>& loads, const route_rates& rates) {
+  layer_routes chosen(loads.size(), route::parameter_server);
+  for (const auto& d : decide_routes(loads, rates)) chosen[d.layer] = d.chosen;
   return chosen;
 }
 
 /// Chooses the format of each layer by predicted time.
 /// Writes   ladder and loads of `plan`, whose rates are known.
-void choose_formats(const route_request& request, const net& n, std::size_t passes,
-                    const std::vector<bool>& listed, route_plan& plan) {
-  const auto& solver = request.run.solver.spec;
+void choose_formats(const route_request& request, const net& n, const layer_routes& listed,
+                    const loads_by_format& loads_in, route_plan& plan) {
   const bool automatic = request.option.what == route_option::kind::automatic;
-  plan.ladder = choose_lossy(n, passes, solver, plan.rates, request.lossy,
+  plan.ladder = choose_lossy(n, loads_in, plan.rates, request.lossy,
                              [&](const std::vector<route_load>& loads) {
                                return automatic ? fastest(loads, plan.rates) : listed;
                              });
-  plan.loads = route_loads(n, passes, solver, plan.ladder->formats);
+  plan.loads = loads_in(plan.ladder->formats);
 }
 
 /// Predicts the times of both routes for each layer and, where the option is automatic, chooses by them.
 /// Writes   decisions of `plan`, whose rates are known; `chosen` where the option is automatic.
-void predict(const route_request& request, std::vector<bool>& chosen, route_plan& plan) {
+void predict(const route_request& request, layer_routes& chosen, route_plan& plan) {
   auto& r = plan.rates;
   plan.decisions = decide_routes(plan.loads, r);
   r.product_s = nullptr;  // `probe` may end before the plan
   for (auto& d : plan.decisions) {
     if (request.option.what == route_option::kind::automatic) {
-      chosen[d.layer] = d.chosen == route::factor_broadcast;
+      chosen[d.layer] = d.chosen;
     } else {
-      d.chosen = chosen[d.layer] ? route::factor_broadcast : route::parameter_server;
-      if (d.load.refusal.empty()) d.why = as_option_says(request.option);
+      d.chosen = chosen[d.layer];
+      const bool refused = request.option.what == route_option::kind::lowrank
+                               ? !d.load.lowrank_refusal.empty()
+                               : !d.load.refusal.empty();
+      if (!refused || d.chosen != route::parameter_server) d.why = as_option_says(request.option);
     }
   }
 }
 
 std::vector<std::string> notes_of(const route_request& request, const net& n,
-                                  const std::vector<bool>& chosen, const parameter_formats& wire) {
-  std::vector<std::string> notes, names;
-  for (std::size_t l = 0; l < n.layers.size(); ++l)
-    if (chosen[l]) names.push_back(n.layers[l].name);
-  if (!names.empty()) notes.push_back("routes: factor_broadcast for " + comma_list(names));
+                                  const layer_routes& chosen, const parameter_formats& wire) {
+  std::vector<std::string> notes;
+  for (const auto by : {route::factor_broadcast, route::lowrank_4, route::lowrank_8}) {
+    std::vector<std::string> names;
+    for (std::size_t l = 0; l < n.layers.size(); ++l)
+      if (chosen[l] == by) names.push_back(n.layers[l].name);
+    if (!names.empty())
+      notes.push_back("routes: " + std::string(to_string(by)) + " for " + comma_list(names));
+  }
   if (request.option.what != route_option::kind::server)
     if (const auto why = why_no_factors_at_all(n, request.run.solver.spec); !why.empty())
       notes.push_back(why);
@@ -142,25 +174,28 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
   auto chosen = layers_of_option(n, option, solver, first_clock);
   for (const auto& [clock, layers] : changes_of_option(n, option, solver, first_clock))
     plan.later[clock] = routes_of(n, layers);
-  plan.loads = route_loads(n, passes, solver, formats);
+  const auto ranks = ranks_of(option, chosen);
+  check_lowrank(request, ranks);
+  const loads_by_format loads_in = [&](const parameter_formats& of) {
+    return route_loads(n, passes, solver, of, ranks);
+  };
+  plan.loads = loads_in(formats);
   const bool choice = option.what == route_option::kind::automatic &&
-                      std::any_of(plan.loads.begin(), plan.loads.end(), [](const auto& load) {
-                        return load.factors.rows > 0 && load.refusal.empty();
-                      });
+                      std::any_of(plan.loads.begin(), plan.loads.end(), may_choose);
   const bool knows_rates = request.node.compute->told_flop_s() != 0.0;
   const bool lossy = knows_rates && request.lossy != wire_format::float32;
   if (knows_rates && (choice || lossy || request.explain)) {
     plan.rates = rates_of(request, resolved, probe);
     if (lossy) {
-      choose_formats(request, n, passes, chosen, plan);
+      choose_formats(request, n, chosen, loads_in, plan);
       formats = plan.ladder->formats;
     }
     predict(request, chosen, plan);
     plan.rate_assumed = (choice || lossy) && request.link_mbit_s <= 0;
-    // With a reduced format a change would lose what rounding has kept back.
-    plan.rate_decides = choice && formats.empty();
+    // A change would lose what rounding, or low rank, has kept back.
+    plan.rate_decides = choice && formats.empty() && option.rank == 0;
   }
-  plan.reasons = reasons_of(plan.loads, plan.decisions, option);
+  plan.reasons = reasons_of(plan.loads, plan.decisions, chosen, option);
   plan.routes = routes_of(n, chosen);
   plan.wire = on_the_server(formats, plan.routes);
   if (!plan.later.empty() && !formats.empty())
@@ -173,6 +208,12 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
     plan.notes.push_back(
         "--lossy has no effect: it is unknown how long this device takes, so nothing can be "
         "predicted. --wire names a format without a prediction.");
+  if (option.what == route_option::kind::lowrank &&
+      plan.routes == routes_of(n, layer_routes(n.layers.size(), route::parameter_server)))
+    plan.notes.push_back(
+        "--routes lowrank has no effect: no layer of this net would save half of its values at "
+        "rank " +
+        std::to_string(option.rank > 0 ? option.rank : default_rank));
   if (has_blocks(request.wire.all) && formats.empty())
     plan.notes.push_back("--wire " + std::string(to_string(request.wire.all)) +
                          " has no effect: no parameter of this net that is learned has " +

@@ -2,7 +2,7 @@
 
 #include "actors/run/view_shares.hpp"
 #include "messages/wire/buffer_pool.hpp"
-#include "models/plan/routes.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/solver/goals.hpp"
 #include "models/words.hpp"
 
@@ -45,6 +45,14 @@ void check_routes(const net& n, const run_definition& run) {
 
 void check_formats(const net& n, const run_definition& run) {
   check_count(n, "wire formats", run.wire.size());
+}
+
+void check_lowrank_layers(const net& n, const run_definition& run) {
+  const auto routes = routes_of_layers(n, run.routes);
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    if (const auto rank = rank_of(routes[l]); rank > 0)
+      if (const auto why = why_no_lowrank(n, l, rank, run.solver.spec); !why.empty())
+        throw spec_error("layer \"" + n.layers[l].name + "\" cannot go by low rank: " + why + ".");
 }
 
 void check_factor_layers(const net& n, const run_definition& run,

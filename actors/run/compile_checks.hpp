@@ -24,6 +24,9 @@ void check_formats(const net& n, const run_definition& run);
 
 /// What worker 0 has chosen has to be possible here, too: a program of another version may not be able to do it.
 /// `weighed`: passes differ in their numbers of samples.
+/// Errors   spec_error: a layer on a lowrank route that cannot take it.
+void check_lowrank_layers(const net& n, const run_definition& run);
+
 /// Errors   spec_error: a layer of `by_factors` that cannot broadcast factors.
 void check_factor_layers(const net& n, const run_definition& run,
                          const std::vector<bool>& by_factors, bool weighed);

@@ -25,6 +25,10 @@ void check_factors(const run_definition& run) {
         static_cast<double>(rows) * static_cast<double>(dims[0] + dims[1]) > most_values)
       throw spec_error("worker 0 gives \"" + name + "\" factors of " + std::to_string(rows) +
                        " rows: too many values.");
+    if (rank_of(route_of(run.routes, as_id<parameter_id>(p))) > 0)
+      throw spec_error("worker 0 gives \"" + name +
+                       "\" a lowrank route, which is for nets; a program's gradients go as they "
+                       "are, or as factors.");
     if (rows == 0 && on_factors(run.routes, as_id<parameter_id>(p)))
       throw spec_error("worker 0 gives \"" + name + "\" the route factor_broadcast without rows.");
   }

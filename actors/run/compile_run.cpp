@@ -183,6 +183,7 @@ void store_parameters(const run_definition& run, const device& compute, compiled
   check_routes(n, run);
   out.by_factors = factor_layers(n, run.routes);
   check_factor_layers(n, run, out.by_factors, !out.shares.empty());
+  check_lowrank_layers(n, run);
   if (!compute.computes()) {
     scale_parameters(n, byte_scale);
     if (out.train.smaller) scale_parameters(*out.train.smaller, byte_scale);

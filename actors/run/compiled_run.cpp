@@ -77,7 +77,8 @@ std::shared_ptr<device_updates> updates_of(const compiled_run& c, const run_defi
     const bool by_factors = on_factors(run.routes, id);
     const bool exact = format_of(run.wire, id) == wire_format::float32;
     wanted.by_factors.push_back(by_factors && is_updated(n, p));
-    wanted.by_gradient.push_back(alone && exact && !by_factors && is_updated(n, p));
+    wanted.by_gradient.push_back(alone && exact && !on_every_node(run.routes, id) &&
+                                 is_updated(n, p));
   }
   return compute.make_updates(c.train.replicas, wanted);
 }

@@ -97,6 +97,17 @@ std::vector<reason> reasons_of(const compiled_run& run, const run_definition& sp
   return out;
 }
 
+/// "ip1, ip2 send"; empty: no layer goes by low rank.
+std::string senders_by_lowrank(const compiled_run& run, const run_definition& spec) {
+  const auto& n = run.train.graph;
+  const auto routes = routes_of_layers(n, spec.routes);
+  std::vector<std::string> names;
+  for (std::size_t l = 0; l < routes.size(); ++l)
+    if (rank_of(routes[l]) > 0) names.push_back(n.layers[l].name);
+  if (names.empty()) return {};
+  return comma_list(names) + (names.size() > 1 ? " send" : " sends");
+}
+
 /// "ip1 broadcasts factors; --routes ps keeps the bits"
 std::string sentence_of(const std::vector<reason>& reasons) {
   std::string why, remedies;
@@ -136,6 +147,11 @@ std::string promise_of_nodes(const compiled_run& run, const run_definition& spec
   if (const auto old = staleness_of(spec); old > 0)
     return "results: not those of " + one_node + ": parameters may be " + plural(old, "iteration") +
            " old (staleness)";
+  if (const auto senders = senders_by_lowrank(run, spec); !senders.empty())
+    return "results: near those of " + one_node + ": by low rank, " + senders +
+           " a part of each gradient and the rest later" +
+           (kept == 0 && reasons.empty() && spec.wire.empty() ? "; --routes ps keeps the bits"
+                                                              : "");
   if (!spec.wire.empty())
     return "results: near those of " + one_node + ": --wire rounds what travels" +
            (kept == 0 && reasons.empty() ? "; --wire float32 keeps the bits" : "");
@@ -183,8 +199,10 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
     const auto& of_net = net.parameters[value(p)];
     const auto line = "route " + net.layers[of_net.layer].name + "/" + std::to_string(of_net.slot) +
                       ": " + to_string(of_net.shape);
-    if (on_factors(cut, p)) {
-      lines.push_back(line + ", factor_broadcast");
+    if (on_every_node(cut, p)) {
+      const auto rank = rank_of(cut, p);
+      const auto by = rank > 0 ? lowrank_of(rank) : route::factor_broadcast;
+      lines.push_back(line + ", " + std::string(to_string(by)));
       continue;
     }
     by_id<worker_id, std::size_t> owned(workers);

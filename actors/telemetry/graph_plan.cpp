@@ -4,6 +4,7 @@
 #include "models/net/parameter_groups.hpp"
 #include "models/net/side_branches.hpp"
 #include "models/plan/keepers.hpp"
+#include "models/plan/lowrank_routes.hpp"
 
 #include <algorithm>
 #include <map>
@@ -185,15 +186,20 @@ class planner {
     edge(me, solver_, "pass_issued", kind::control);
   }
 
-  // gradient_push or factor_broadcast per group of layers that share parameters, in most nets one layer: from the
+  // gradient_push, factor_broadcast or lowrank_exchange per group of layers that share parameters, in most nets one layer: from the
   // layers out to the shards or the other nodes, and back.
   void gradients(std::span<const net> test_nets) {
     const auto ahead = size_.nodes > 1 ? groups_that_run_ahead(train_) : std::vector<bool>{};
     std::size_t g = 0;
     for (const auto& group : parameter_groups(train_)) {
-      const bool factors = !group.learned.empty() && on_factors(partition_, group.learned.front());
-      const auto me = exchange(group, factors, test_nets);
-      factors ? broadcast(group, me) : push(group, me);
+      const auto kind_of_actor = actor_for(group);
+      const auto me = exchange(group, kind_of_actor, test_nets);
+      if (kind_of_actor == "factor_broadcast")
+        broadcast(group, me);
+      else if (kind_of_actor == "lowrank_exchange")
+        lowrank(group, me);
+      else
+        push(group, me);
       if (!group.learned.empty()) edge(me, solver_, "layer_fresh", kind::control);
       if (!ahead.empty() && ahead[g++]) edge(solver_, me, "parameters_whole", kind::control);
     }
@@ -205,10 +211,17 @@ class planner {
     }
   }
 
+  [[nodiscard]] std::string actor_for(const parameter_group& group) const {
+    if (group.learned.empty() || !on_every_node(partition_, group.learned.front()))
+      return "gradient_push";
+    return rank_of(partition_, group.learned.front()) > 0 ? "lowrank_exchange" : "factor_broadcast";
+  }
+
   // The actor, and its edges to and from layers.
-  std::size_t exchange(const parameter_group& group, bool factors, std::span<const net> test_nets) {
+  std::size_t exchange(const parameter_group& group, const std::string& kind_of_actor,
+                       std::span<const net> test_nets) {
     const auto first = group.layers.front();
-    const std::string kind_of_actor = factors ? "factor_broadcast" : "gradient_push";
+    const bool factors = kind_of_actor == "factor_broadcast";
     const auto me = add(exchange_name(kind_of_actor, train_.layers[first].name), kind_of_actor,
                         g_.actors[layers_[0][first]].group);
     g_.actors[me].card = g_.actors[layers_[0][first]].card;
@@ -278,6 +291,22 @@ class planner {
       if (w == size_.worker) continue;
       edge(me, links_[w], "send_frame", kind::push, bytes);
       edge(receivers_[w], me, "factors_landed", kind::pull, bytes);
+    }
+    edge(checkpointer_, me, "copy_history", kind::control);
+    edge(me, checkpointer_, "history_arrived", kind::control);
+  }
+
+  // To the owner of the sums, or from there to all.
+  void lowrank(const parameter_group& group, std::size_t me) {
+    const auto layer = group.layers.front();
+    const auto rank = rank_of(partition_, group.learned.front());
+    const auto owner = lowrank_owners(train_, partition_.routes, size_.nodes)[layer];
+    const auto bytes = sizeof(float) * (lowrank_first_values(train_, layer, rank) +
+                                        lowrank_shape_of(train_, layer, rank).q_values());
+    for (std::size_t w = 0; w < size_.nodes; ++w) {
+      if (w == size_.worker || (value(owner) != size_.worker && value(owner) != w)) continue;
+      edge(me, links_[w], "send_frame", kind::push, bytes);
+      edge(receivers_[w], me, "lowrank_landed", kind::pull, bytes);
     }
     edge(checkpointer_, me, "copy_history", kind::control);
     edge(me, checkpointer_, "history_arrived", kind::control);

@@ -94,6 +94,7 @@ class dot_writer {
       cards_.insert(a.card);
       pushes_ += a.kind == "gradient_push" ? 1 : 0;
       broadcasts_ += a.kind == "factor_broadcast" ? 1 : 0;
+      lowrank_ += a.kind == "lowrank_exchange" ? 1 : 0;
     }
     for (const auto& a : g.actors) links_ += a.kind == "network_link" && !is_half(a) ? 1 : 0;
   }
@@ -180,7 +181,8 @@ class dot_writer {
         rows += "<tr><td align=\"left\">" + font(faint, 10, "+") + " <b>" + html(layer_of(a)) +
                 "</b>  " + font(faint, 10, html(a.type)) + "</td></tr>";
       } else {
-        const bool push = a.kind == "gradient_push" || a.kind == "factor_broadcast";
+        const bool push = a.kind == "gradient_push" || a.kind == "factor_broadcast" ||
+                          a.kind == "lowrank_exchange";
         rows += std::string("<tr><td align=\"left\" bgcolor=\"") + (push ? "#fdecc8" : "#dcebf8") +
                 "\">" +
                 font(ink, 9,
@@ -215,7 +217,10 @@ class dot_writer {
             table("<tr><td>" + std::to_string(pushes_) + " &times; gradient_push</td></tr>" +
                       (broadcasts_ == 0 ? ""
                                         : "<tr><td>" + std::to_string(broadcasts_) +
-                                              " &times; factor_broadcast</td></tr>"),
+                                              " &times; factor_broadcast</td></tr>") +
+                      (lowrank_ == 0 ? ""
+                                     : "<tr><td>" + std::to_string(lowrank_) +
+                                           " &times; lowrank_exchange</td></tr>"),
                   "#fdecc8") +
             "];\n";
     out_ += "  " + json_text("card " + last_card()) + " -> \"bus\" [style=invis, weight=50];\n";
@@ -328,7 +333,7 @@ class dot_writer {
 
   const actor_graph& g_;
   std::set<std::string> cards_;
-  std::size_t pushes_ = 0, broadcasts_ = 0, links_ = 0;
+  std::size_t pushes_ = 0, broadcasts_ = 0, lowrank_ = 0, links_ = 0;
   std::string out_;
 };
 

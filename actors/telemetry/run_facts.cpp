@@ -2,6 +2,7 @@
 
 #include "actors/telemetry/graph_plan.hpp"
 #include "models/net/parameter_groups.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/plan/routes.hpp"
 #include "models/plan/wire_choice.hpp"
 
@@ -17,7 +18,11 @@ const route_decision* decision_on(const std::vector<route_decision>& decisions, 
   return nullptr;
 }
 
-std::string reason(const net& n, std::size_t layer, const run_definition& spec) {
+std::string reason(const net& n, std::size_t layer, const run_definition& spec, route by) {
+  if (rank_of(by) > 0)
+    return layer < spec.reasons.size() && !spec.reasons[layer].empty()
+               ? spec.reasons[layer]
+               : "as the first node was told or has chosen";
   if (n.layers[layer].type != "InnerProduct")
     return "only an InnerProduct has factors; this is a " + n.layers[layer].type;
   if (const auto why = why_no_factors(n, layer, spec.solver.spec); !why.empty()) return why;
@@ -58,16 +63,18 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
     const auto layer = group.layers.front();
     const auto* decision = decision_on(decisions, layer);
     const bool factors = run.by_factors[layer];
+    const auto by = route_of(spec.routes, group.learned.front());
+    const auto rank = rank_of(by);
     run_facts::layer_route r;
     r.layer = n.layers[layer].name;
-    r.route = factors ? "factor_broadcast" : "parameter_server";
-    r.why = spec.workers > 1 ? reason(n, layer, spec) : "one node: nothing travels";
+    r.route = std::string(to_string(by));
+    r.why = spec.workers > 1 ? reason(n, layer, spec, by) : "one node: nothing travels";
     for (const auto p : group.learned) {
       const auto of_view = format_of(spec.wire, p);
       const auto format =
           spec.declared.empty() ? of_view : format_in_use(n.parameters[value(p)], of_view);
-      r.wire = to_string(factors ? wire_format::float32 : format);
-      if (!factors)
+      r.wire = to_string(on_every_node(spec.routes, p) ? wire_format::float32 : format);
+      if (!on_every_node(spec.routes, p))
         r.bytes +=
             wire_bytes(format, static_cast<std::size_t>(count(n.parameters[value(p)].shape)));
     }
@@ -78,7 +85,10 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
                                               run.micro_batches;
       r.bytes = of_node.values() * sizeof(float);
     }
-    if (decision != nullptr && decision->load.refusal.empty()) {
+    if (rank > 0)
+      r.bytes = sizeof(float) * (lowrank_first_values(n, layer, rank) +
+                                 lowrank_shape_of(n, layer, rank).q_values());
+    if (decision != nullptr && decision->load.factors.rows > 0 && decision->load.refusal.empty()) {
       r.server_ms = decision->server.total_ms();
       r.factors_ms = decision->factors.total_ms();
     }

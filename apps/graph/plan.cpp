@@ -106,7 +106,7 @@ actor_graph plan_of(const graph_options& o) {
   if (option.what == route_option::kind::automatic)
     throw spec_error(
         "--routes auto times the machine that trains, and nothing is drawn by that. Give ps, sfb, "
-        "or a file; poseidon-node --explain-routes says what auto would choose.");
+        "lowrank or a file; poseidon-node --explain-routes says what auto would choose.");
   if (o.nodes > 1) routes = routes_of(train, layers_of_option(train, option, rules));
   auto cut = make_partition(train, o.nodes, routes);
   set_keepers(cut, train.parameters, o.survive);

@@ -12,7 +12,7 @@ int explain_routes(const node_options& o) {
   s.run = read_run(o);
   (void)take_survive(s.run, o);
   s.node = node_of(o);
-  s.option = parse_routes(o.routes);
+  s.option = parse_routes(o.routes, o.rank);
   s.wire = parse_wire(o.wire);
   s.lossy = parse_lossy(o.lossy);
   s.link_mbit_s = node_mbit_s(o);

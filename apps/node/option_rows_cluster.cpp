@@ -128,13 +128,23 @@ constexpr option_row cluster_rows[] = {
              "until then, and the last ones leave",
      .chapter = "when-machines-come-and-go"},
     {.names = "--routes",
-     .value = "auto|ps|sfb|FILE",
+     .value = "auto|ps|sfb|lowrank|FILE",
      .group = values,
      .owner = first_of_several,
      .help = "how gradients travel: auto (by the links' measured rate; auto:1000 where a node can "
              "send 1000 Mbit/s), ps (parameter server), sfb (factors of every InnerProduct that "
-             "can), or a file of lines `layer ps|sfb`",
+             "can), lowrank (every large matrix as the product of two thin ones; the result is "
+             "another one), or a file of lines `layer ps|sfb|lowrank`",
      .chapter = "how-gradients-travel"},
+    {.names = "--rank",
+     .value = "4|8",
+     .group = values,
+     .owner = first_of_several,
+     .help =
+         "rank of gradients on the route lowrank. With --routes auto it also allows that route, "
+         "which is taken where it saves time",
+     .otherwise = "4 where a layer is put on lowrank; auto puts none there",
+     .chapter = "gradients-of-low-rank"},
     {.names = "--explain-routes",
      .value = "[table|json]",
      .group = values,

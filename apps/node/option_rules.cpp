@@ -51,6 +51,10 @@ constexpr option_rule rules[] = {
     {"--global-batch=keep", excludes, "--own-data",
      "as nodes join and leave, each would go through its own part of the data at another pace. "
      "Leave out one of the two."},
+    {"--rank", excludes, "--routes=ps",
+     "no layer goes by low rank then. Leave out one of the two, or give --routes lowrank."},
+    {"--rank", excludes, "--routes=sfb",
+     "no layer goes by low rank then. Leave out one of the two, or give --routes lowrank."},
     {"--explain-routes", excludes, "--batch-share!=equal",
      "it reckons with nodes that are alike. Leave out --batch-share; a run counts the shares in "
      "when it chooses."},

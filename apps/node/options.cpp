@@ -112,6 +112,7 @@ void add_cluster_options(option_binder& add, node_options& o, option_words& word
 
 void add_value_options(option_binder& add, node_options& o, option_words& words) {
   add.value("--routes", o.routes);
+  add.value("--rank", o.rank)->check(CLI::IsMember({4u, 8u}));
   add.value("--explain-routes", words.explain)->check(CLI::IsMember({"table", "json"}));
   add.value("--wire", o.wire);
   add.value("--lossy", o.lossy);

@@ -39,6 +39,7 @@ struct node_options {
   std::optional<std::string> synthetic;  ///< "": shapes as the layers state them
   double link_mbit_s = 0, budget_mbit_s = 0;
   std::string routes = "auto";
+  std::uint32_t rank = 0;  ///< 4 or 8; 0: not given
   std::string wire = "float32";
   std::string lossy = "none";
   std::string batch_share = "equal";

@@ -175,7 +175,7 @@ node_setup setup_of(const node_options& o, std::optional<run_definition> run) {
   s.cluster.progress_limit = milliseconds_of(o.progress_limit_s);
   s.cluster.link_mbit_s = o.link_mbit_s;
   s.cluster.budget_mbit_s = o.budget_mbit_s;
-  s.choices.routes = parse_routes(o.routes);
+  s.choices.routes = parse_routes(o.routes, o.rank);
   s.choices.wire = parse_wire(o.wire);
   s.choices.lossy = parse_lossy(o.lossy);
   s.choices.shares = parse_shares(o.batch_share, o.nodes);

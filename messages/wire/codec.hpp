@@ -17,7 +17,7 @@
 
 namespace poseidon {
 
-inline constexpr std::uint32_t wire_version = 26;  ///< see wire.capnp, Evolution
+inline constexpr std::uint32_t wire_version = 27;  ///< see wire.capnp, Evolution
 inline constexpr worker_id no_worker{0xffffffff};  ///< a node that is in no view
 inline constexpr seat_id no_seat{0xffffffff};      ///< Frame.from of a node that has no seat yet
 

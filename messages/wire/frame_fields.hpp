@@ -46,7 +46,7 @@ struct one_each {
   std::size_t members = 0;
 };
 
-inline constexpr within replicas{"replicas", 1, max_replicas}, route{"route", 0, 1};
+inline constexpr within replicas{"replicas", 1, max_replicas}, route{"route", 0, 3};
 inline constexpr many routes{"number of routes", max_parameters},
     rows{"number of rows", max_parameters}, members{"number of members", max_members, 1},
     witnesses{"number of witnesses", max_members};
@@ -169,6 +169,7 @@ void fields(a<frames::gradient_squares> auto& f, auto&& v) { v("clock", f.clock)
 void fields(a<frames::factors> auto& f, auto&& v) {
   v("layer", f.layer), v("clock", f.clock), v("rows", f.rows), v("first", f.first), v("step", f.step);
 }
+void fields(a<frames::lowrank_factor> auto& f, auto&& v) { v("layer", f.layer), v("clock", f.clock), v("second", f.second); }
 void fields(a<frames::fresh_parameters> auto& f, auto&& v) {
   v("chunk", f.chunk), v("version", f.version), v("nothing", f.nothing), v("format", f.format);
 }

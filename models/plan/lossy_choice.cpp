@@ -39,13 +39,12 @@ parameter_formats formats_by_layer(const net& n, const std::vector<std::size_t>&
 }
 
 /// The loads of all rungs up to the harshest one. They differ in the bytes of a value alone.
-std::vector<std::vector<route_load>> loads_of_rungs(const net& n, std::size_t passes,
-                                                    const ::caffe::SolverParameter& solver,
+std::vector<std::vector<route_load>> loads_of_rungs(const net& n, const loads_by_format& loads_in,
                                                     wire_format harshest) {
   std::vector<std::vector<route_load>> out;
   do {
     const std::vector<std::size_t> all(n.layers.size(), out.size());
-    out.push_back(route_loads(n, passes, solver, formats_by_layer(n, all)));
+    out.push_back(loads_in(formats_by_layer(n, all)));
   } while (formats_of_ladder.at(out.size() - 1) != harshest);
   return out;
 }
@@ -54,14 +53,14 @@ std::vector<std::vector<route_load>> loads_of_rungs(const net& n, std::size_t pa
 /// short as `limit_ms`. From the net's end, whose gradients have most of the backward pass to hide behind.
 std::vector<std::size_t> milder_layers(const std::vector<std::vector<route_load>>& rungs,
                                        std::size_t taken, const route_rates& rates,
-                                       const std::vector<bool>& factors, double limit_ms) {
+                                       const layer_routes& routes, double limit_ms) {
   auto loads = rungs[taken];
   std::vector<std::size_t> out(loads.size(), taken);
   for (std::size_t l = loads.size(); l-- > 0;)
     for (std::size_t k = 0; k < out[l]; ++k) {
       if (rungs[k][l].value_bytes == loads[l].value_bytes) continue;  // it has nothing to round
       const auto harsher = std::exchange(loads[l], rungs[k][l]);
-      if (forecast(loads, rates, factors).iteration_ms <= limit_ms)
+      if (forecast(loads, rates, routes).iteration_ms <= limit_ms)
         out[l] = k;
       else
         loads[l] = harsher;
@@ -83,15 +82,14 @@ wire_format parse_lossy(const std::string& option) {
       ": it is none of none, bfloat16, int8 and int4, the roughest format that gradients may get.");
 }
 
-lossy_choice choose_lossy(const net& n, std::size_t passes, const ::caffe::SolverParameter& solver,
-                          const route_rates& rates, wire_format harshest,
-                          const choose_factors& factors) {
-  const auto rungs = loads_of_rungs(n, passes, solver, harshest);
+lossy_choice choose_lossy(const net& n, const loads_by_format& loads_in, const route_rates& rates,
+                          wire_format harshest, const choose_by_loads& choose) {
+  const auto rungs = loads_of_rungs(n, loads_in, harshest);
   lossy_choice out;
-  std::vector<std::vector<bool>> routes;
+  std::vector<layer_routes> routes;
   double best_ms = 0;
   for (std::size_t k = 0; k < rungs.size(); ++k) {
-    const auto& chosen = routes.emplace_back(factors(rungs[k]));
+    const auto& chosen = routes.emplace_back(choose(rungs[k]));
     const auto seen = forecast(rungs[k], rates, chosen);
     out.rungs.push_back({ladder_formats()[k], seen.bytes, seen.iteration_ms});
     best_ms = k == 0 ? seen.iteration_ms : std::min(best_ms, seen.iteration_ms);

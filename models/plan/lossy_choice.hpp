@@ -23,8 +23,10 @@ namespace poseidon {
 /// Errors   spec_error that lists the rungs.
 [[nodiscard]] wire_format parse_lossy(const std::string& option);
 
-/// The routes by layer for these loads: which layers broadcast factors.
-using choose_factors = std::function<std::vector<bool>(const std::vector<route_load>& loads)>;
+/// The loads of a net whose gradients have these formats.
+using loads_by_format = std::function<std::vector<route_load>(const parameter_formats&)>;
+/// The routes by layer for these loads.
+using choose_by_loads = std::function<layer_routes(const std::vector<route_load>& loads)>;
 
 /// The whole net in one format.
 struct ladder_rung {
@@ -42,11 +44,9 @@ struct lossy_choice {
   double iteration_ms = 0;
 };
 
-/// `passes`: micro-batches of an iteration.
-[[nodiscard]] lossy_choice choose_lossy(const net& n, std::size_t passes,
-                                        const ::caffe::SolverParameter& solver,
+[[nodiscard]] lossy_choice choose_lossy(const net& n, const loads_by_format& loads_in,
                                         const route_rates& rates, wire_format harshest,
-                                        const choose_factors& factors);
+                                        const choose_by_loads& routes);
 
 /// One line for the user: what is rounded, what that saves by prediction, and what no longer holds.
 [[nodiscard]] std::string lossy_note(const lossy_choice& choice, wire_format harshest);

@@ -37,9 +37,13 @@ void cut(parameter_id parameter, std::size_t values, std::size_t at_most, std::s
 
 }  // namespace
 
-bool on_factors(const partition& cut, parameter_id parameter) {
+bool on_every_node(const partition& cut, parameter_id parameter) {
   const auto& chunks = cut.by_parameter[parameter];
   return !chunks.empty() && cut.chunks[chunks.front()].owner == every_worker;
+}
+
+std::uint32_t rank_of(const partition& cut, parameter_id parameter) {
+  return rank_of(route_of(cut.routes, parameter));
 }
 
 void set_formats(partition& cut, const parameter_formats& formats) {
@@ -60,16 +64,17 @@ partition make_partition(std::span<const net_parameter> parameters, std::size_t 
   };
   std::size_t total = 0;
   for (const auto p : ids)
-    if (!on_factors(routes, p)) total += values(p);
+    if (!on_every_node(routes, p)) total += values(p);
 
   partition result;
+  result.routes = routes;
   result.by_parameter.resize(parameters.size());
   result.by_owner.resize(shards);
   for (const auto p : ids)
     if (values(p) > 0)
       cut(p, values(p),
-          on_factors(routes, p) ? chunk_values(0, 1, scale) : chunk_values(total, shards, scale),
-          on_factors(routes, p) ? 1 : shards, result.chunks);
+          on_every_node(routes, p) ? chunk_values(0, 1, scale) : chunk_values(total, shards, scale),
+          on_every_node(routes, p) ? 1 : shards, result.chunks);
 
   std::vector<chunk_id> by_size(result.chunks.ids().begin(), result.chunks.ids().end());
   std::stable_sort(by_size.begin(), by_size.end(), [&](chunk_id a, chunk_id b) {
@@ -77,7 +82,7 @@ partition make_partition(std::span<const net_parameter> parameters, std::size_t 
   });
   std::vector<std::size_t> load(shards, 0);
   for (const auto id : by_size) {
-    if (on_factors(routes, result.chunks[id].parameter)) {
+    if (on_every_node(routes, result.chunks[id].parameter)) {
       result.chunks[id].owner = every_worker;
       continue;
     }

@@ -24,7 +24,7 @@ struct chunk {
   std::uint32_t keepers = 0;
 };
 
-/// Owner of a parameter on the route factor_broadcast: each node updates its own copy, and no shard owns a part of it.
+/// Owner of a parameter on a route other than parameter_server: each node updates its own copy, and no shard owns a part of it.
 inline constexpr worker_id every_worker{0xfffffffe};
 
 inline constexpr std::size_t max_chunk_bytes = 2u << 20;
@@ -33,21 +33,24 @@ struct partition {
   by_id<chunk_id, chunk> chunks;  ///< in parameter order, then offset
   by_id<parameter_id, std::vector<chunk_id>> by_parameter;
   by_id<worker_id, std::vector<chunk_id>> by_owner;  ///< without the chunks of every_worker
+  parameter_routes routes = {};                      ///< for which it was made
 };
 
 /// Gives every chunk its parameter's format.
 void set_formats(partition& cut, const parameter_formats& formats);
 
-/// Whether this parameter is on the route factor_broadcast.
-[[nodiscard]] bool on_factors(const partition& cut, parameter_id parameter);
+/// Whether each node updates its own copy of this parameter.
+[[nodiscard]] bool on_every_node(const partition& cut, parameter_id parameter);
+/// 0: this parameter is not on a lowrank route.
+[[nodiscard]] std::uint32_t rank_of(const partition& cut, parameter_id parameter);
 
 /// All shards own equal parts of each parameter of more than a few thousand values, because all nodes send a layer at the
 /// same moment: a layer that one shard owned alone would wait for that node's link.
 ///
 /// Cuts every parameter (frozen ones too: their first values travel) into chunks of at most 2 MiB (smaller for
 /// small nets, so that every shard gets a share) and gives them to `shards` owners, largest first to the least
-/// loaded; ties by lower index, so that the answer depends on the arguments alone. Parameters on the route
-/// factor_broadcast are cut too, for their first values and their solver state. `scale` shrinks the largest
+/// loaded; ties by lower index, so that the answer depends on the arguments alone. Parameters that every node
+/// updates are cut too, for their first values and their solver state. `scale` shrinks the largest
 /// chunk as the parameters have been shrunk (byte_scale.hpp).
 [[nodiscard]] partition make_partition(std::span<const net_parameter> parameters,
                                        std::size_t shards, const parameter_routes& routes = {},

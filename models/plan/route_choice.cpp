@@ -1,6 +1,7 @@
 #include "models/plan/route_choice.hpp"
 
 #include "models/plan/cost.hpp"
+#include "models/plan/lowrank_routes.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -13,6 +14,8 @@ namespace {
 constexpr double least_gain = 0.05;
 // share of the whole iteration that leaving the server has to save
 constexpr double least_share = 0.05;
+// From a frame on one node to the answer of another one, where neither waits for bytes. Assumed: nothing measures it.
+constexpr double exchange_s = 3e-4;
 
 std::string format(const char* with, double value) {
   char text[48];
@@ -35,7 +38,7 @@ double seconds_on_wire(double bytes, const route_rates& r) {
 void account(route_cost& c, double product, const timeline& t, const route_rates& r) {
   const double wire = seconds_on_wire(c.bytes, r), tail = c.tail_ms / 1e3;
   const double over = std::max(0.0, t.wire_free - t.end);
-  const double done = std::max(t.ready + product, t.wire_free) + wire + tail;
+  const double done = std::max(t.ready + product, t.wire_free) + wire + tail + c.wait_ms / 1e3;
   const double exposed = std::max(0.0, std::max(0.0, done - t.end - product) - over);
   c.wire_ms = wire * 1e3;
   c.exposed_ms = exposed * 1e3;
@@ -57,7 +60,13 @@ double without_product_s(const route_load& load, const route_rates& r) {
   return std::max(0.0, load.backward_flop - product) / (r.flop_s * r.lanes);
 }
 
-std::string reason(const route_decision& d) {
+std::string reason_of_lowrank(const route_decision& d) {
+  return "saves " + format("%.3g ms", d.server.wire_ms - d.lowrank.wire_ms) + " of wire for " +
+         format("%.3g ms", d.lowrank.tail_ms + d.lowrank.wait_ms) +
+         " of making P, Q and their product";
+}
+
+std::string reason_of_factors(const route_decision& d) {
   const auto& ps = d.server;
   const auto& sfb = d.factors;
   const auto saved = format("%.3g ms", ps.wire_ms - sfb.wire_ms);
@@ -73,11 +82,25 @@ std::string reason(const route_decision& d) {
   return "factors would save less than 5 % of that, or 5 % of the iteration";
 }
 
+std::string reason(const route_decision& d) {
+  const auto& l = d.load;
+  if (rank_of(d.chosen) > 0) return reason_of_lowrank(d);
+  const bool has_factors = l.factors.rows > 0 && l.refusal.empty();
+  if (d.chosen == route::factor_broadcast) return reason_of_factors(d);
+  const std::string of_lowrank =
+      l.lowrank.rank > 0
+          ? std::string("low rank would save less than 5 % of that, or 5 % of the iteration")
+          : l.lowrank_refusal;
+  if (!has_factors) return of_lowrank.empty() ? l.refusal : of_lowrank;
+  return reason_of_factors(d) + (of_lowrank.empty() ? "" : "; " + of_lowrank);
+}
+
 }  // namespace
 
 std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
                                     const ::caffe::SolverParameter& solver,
-                                    const parameter_formats& formats) {
+                                    const parameter_formats& formats,
+                                    const std::vector<std::uint32_t>& ranks) {
   std::vector<route_load> out;
   for (std::size_t l = 0; l < n.layers.size(); ++l) {
     const auto& layer = n.layers[l];
@@ -94,6 +117,13 @@ std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
             static_cast<double>(wire_bytes(format_of(formats, as_id<parameter_id>(p)), values));
       }
     if (bytes > 0) load.value_bytes = bytes / load.values;
+    if (!ranks.empty() && ranks[l] > 0 && load.values > 0 && has_matrix(layer)) {
+      load.lowrank_refusal = why_no_lowrank(n, l, ranks[l], solver);
+      if (load.lowrank_refusal.empty()) {
+        load.lowrank = lowrank_shape_of(n, l, ranks[l]);
+        load.values_beside = load.values - static_cast<double>(load.lowrank.values());
+      }
+    }
     if (layer.type != "InnerProduct") continue;
     load.refusal = why_no_factors(n, l, solver);
     load.factors = factors_of(n, l);
@@ -112,6 +142,46 @@ double server_bytes(const route_load& load, const route_rates& r) {
   return load.values / static_cast<double>(r.workers) * (others * load.value_bytes + updates);
 }
 
+/// A node sends its part of P and of Q where it owns neither sum, and both sums to all others where it does: the mean over the nodes.
+void account_lowrank(route_cost& c, const route_load& load, double product, const timeline& t,
+                     const route_rates& r) {
+  const auto p = static_cast<double>(r.workers);
+  const auto& s = load.lowrank;
+  const auto values = static_cast<double>(s.p_values() + s.q_values()) + load.values_beside;
+  c.bytes = 4 * values * 2 * (p - 1) / p;
+  // P, Q, what the error memory loses, and the gradient: each a product over the whole matrix.
+  c.tail_ms = 1e3 * (4 * r.product_s({s.rank, s.rows, s.columns}) + load.values * r.update_s_value);
+  c.wait_ms = 1e3 * 2 * exchange_s;
+  account(c, product, t, r);
+}
+
+/// The routes that a layer can take, in the order in which they are preferred: the server's keeps the bits of one node, factors
+/// keep the gradient, low rank neither.
+layer_routes possible(const route_load& load) {
+  layer_routes out{route::parameter_server};
+  if (load.factors.rows > 0 && load.refusal.empty()) out.push_back(route::factor_broadcast);
+  if (load.lowrank.rank > 0)
+    out.push_back(lowrank_of(static_cast<std::uint32_t>(load.lowrank.rank)));
+  return out;
+}
+
+const route_cost& cost_of(const route_decision& d, route by) {
+  if (rank_of(by) > 0) return d.lowrank;
+  return by == route::factor_broadcast ? d.factors : d.server;
+}
+
+const route_cost& cost_of(const route_decision& d) {
+  return cost_of(d, d.chosen);
+}
+
+/// Of a layer by itself.
+route better_of(const route_decision& d) {
+  auto best = route::parameter_server;
+  for (const auto other : possible(d.load))
+    if (cost_of(d, other).total_ms() < (1 - least_gain) * cost_of(d, best).total_ms()) best = other;
+  return best;
+}
+
 struct account_of_all {
   std::vector<route_decision> decisions;  // by layer
   double total_ms = 0;                    // what the chosen routes cost an iteration
@@ -120,9 +190,9 @@ struct account_of_all {
 };
 
 /// From the net's end, in the order of the backward pass: each layer meets the traffic of the layers above it.
-/// `chosen` by layer; empty: each layer takes its own better route.
+/// `chosen` by layer; empty: each layer takes its own best route.
 account_of_all account_all(const std::vector<route_load>& loads, const route_rates& r,
-                           const std::vector<bool>& chosen) {
+                           const layer_routes& chosen) {
   const auto p = static_cast<double>(r.workers);
   timeline t;
   for (const auto& load : loads) t.end += without_product_s(load, r);
@@ -151,15 +221,14 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
                                  load.values * r.factor_update_s_value.value_or(r.update_s_value));
       account(d.factors, 0, t, r);
       d.byte_rule = d.factors.bytes <= d.server.bytes;
-      const bool better = d.factors.total_ms() < (1 - least_gain) * d.server.total_ms();
-      if (load.refusal.empty() && (chosen.empty() ? better : chosen[l]))
-        d.chosen = route::factor_broadcast;
     }
-    if (d.chosen == route::parameter_server) {
+    if (load.lowrank.rank > 0) account_lowrank(d.lowrank, load, product, t, r);
+    d.chosen = chosen.empty() ? better_of(d) : chosen[l];
+    if (d.chosen != route::factor_broadcast) {
       t.ready += product;
       t.end += product;
     }
-    const auto& cost = d.chosen == route::factor_broadcast ? d.factors : d.server;
+    const auto& cost = cost_of(d);
     if (cost.bytes > 0)
       t.wire_free = std::max(t.ready, t.wire_free) + seconds_on_wire(cost.bytes, r);
     out.total_ms += cost.total_ms();
@@ -175,37 +244,41 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
 std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
                                           const route_rates& r) {
   auto best = account_all(loads, r, {});
-  std::vector<bool> chosen;
-  for (const auto& d : best.decisions) chosen.push_back(d.chosen == route::factor_broadcast);
+  layer_routes chosen;
+  for (const auto& d : best.decisions) chosen.push_back(d.chosen);
+  const auto with = [&](std::size_t layer, route other) {
+    auto changed = chosen;
+    changed[layer] = other;
+    return account_all(loads, r, changed);
+  };
   // A layer's own better route may delay the layers below it: change one choice at a time while the total falls.
   for (bool changed = true; changed;) {
     changed = false;
-    for (std::size_t l = loads.size(); l-- > 0;) {
-      if (loads[l].factors.rows == 0 || !loads[l].refusal.empty()) continue;
-      chosen[l] = !chosen[l];
-      auto other = account_all(loads, r, chosen);
-      if (other.total_ms < (1 - least_gain / 5) * best.total_ms) {
-        best = std::move(other);
+    for (std::size_t l = loads.size(); l-- > 0;)
+      for (const auto other : possible(loads[l])) {
+        if (other == chosen[l]) continue;
+        auto all = with(l, other);
+        if (all.total_ms >= (1 - least_gain / 5) * best.total_ms) continue;
+        best = std::move(all);
+        chosen[l] = other;
         changed = true;
-      } else {
-        chosen[l] = !chosen[l];
       }
-    }
   }
   // The server's route gives the bits of one node and the same choice in every run; that is worth a small loss of speed.
-  for (std::size_t l = 0; l < loads.size(); ++l) {
-    if (!chosen[l]) continue;
-    chosen[l] = false;
-    auto without = account_all(loads, r, chosen);
-    if (without.total_ms - best.total_ms < least_share * best.iteration_ms)
-      best = std::move(without);
-    else
-      chosen[l] = true;
-  }
+  for (std::size_t l = 0; l < loads.size(); ++l)
+    for (const auto milder : possible(loads[l])) {
+      if (milder == chosen[l]) break;
+      auto all = with(l, milder);
+      if (all.total_ms - best.total_ms >= least_share * best.iteration_ms) continue;
+      best = std::move(all);
+      chosen[l] = milder;
+      break;
+    }
   std::vector<route_decision> out;
   for (auto& d : best.decisions) {
-    if (d.load.factors.rows == 0) continue;
-    d.why = d.load.refusal.empty() ? reason(d) : d.load.refusal;
+    const auto& load = d.load;
+    if (load.factors.rows == 0 && load.lowrank.rank == 0 && load.lowrank_refusal.empty()) continue;
+    d.why = reason(d);
     out.push_back(std::move(d));
   }
   return out;
@@ -213,59 +286,16 @@ std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
 
 route_forecast forecast(const std::vector<route_load>& loads, const route_rates& rates,
                         const std::vector<bool>& chosen) {
+  layer_routes routes;
+  for (const bool factors : chosen)
+    routes.push_back(factors ? route::factor_broadcast : route::parameter_server);
+  return forecast(loads, rates, routes);
+}
+
+route_forecast forecast(const std::vector<route_load>& loads, const route_rates& rates,
+                        const layer_routes& chosen) {
   const auto all = account_all(loads, rates, chosen);
   return {all.total_ms, all.iteration_ms, all.bytes};
-}
-
-std::string routes_table(const std::vector<route_decision>& decisions, const route_rates& r) {
-  std::string out = "routes for " + std::to_string(r.workers) + " nodes, " +
-                    format("%.6g Mbit/s", r.link_mbit_s) +
-                    "; MB sent by a node in an iteration, and the milliseconds that cost\n";
-  char line[400];
-  std::snprintf(line, sizeof line, "%-16s %13s %6s %10s %10s %10s %10s  %-16s  %s\n", "layer",
-                "M x N", "K x P", "ps MB", "ps ms", "sfb MB", "sfb ms", "choice", "why");
-  out += line;
-  for (const auto& d : decisions) {
-    const auto& f = d.load.factors;
-    const auto shape = std::to_string(f.outputs) + " x " + std::to_string(f.inputs);
-    const auto rows = std::to_string(f.rows) + "x" + std::to_string(r.workers);
-    std::snprintf(line, sizeof line, "%-16.60s %13s %6s %10.3f %10.3f %10.3f %10.3f  %-16s  ",
-                  d.load.name.c_str(), shape.c_str(), rows.c_str(), d.server.bytes / 1e6,
-                  d.server.total_ms(), d.factors.bytes / 1e6, d.factors.total_ms(),
-                  std::string(to_string(d.chosen)).c_str());
-    out += line + d.why + "\n";
-  }
-  if (decisions.empty())
-    out += "(the net has no InnerProduct: everything goes by parameter_server)\n";
-  return out;
-}
-
-namespace {
-
-json_object cost_json(const route_cost& c) {
-  json_object out;
-  out.put("bytes", c.bytes).put("wire_ms", c.wire_ms).put("tail_ms", c.tail_ms);
-  out.put("exposed_ms", c.exposed_ms).put("compute_ms", c.compute_ms);
-  return out.put("total_ms", c.total_ms());
-}
-
-}  // namespace
-
-json_object routes_json(const std::vector<route_decision>& decisions, const route_rates& r) {
-  json_array routes(json_layout::lines);
-  for (const auto& d : decisions) {
-    const auto& f = d.load.factors;
-    const auto by_bytes = d.byte_rule ? route::factor_broadcast : route::parameter_server;
-    json_object row;
-    row.put("layer", d.load.name);
-    row.put("outputs", f.outputs).put("inputs", f.inputs).put("rows", f.rows);
-    row.put("parameter_server", cost_json(d.server)).put("factor_broadcast", cost_json(d.factors));
-    row.put("byte_rule", to_string(by_bytes)).put("choice", to_string(d.chosen));
-    routes.put(row.put("why", d.why));
-  }
-  json_object out;
-  out.put("schema", 1).put("nodes", r.workers).put("link_mbit_s", r.link_mbit_s);
-  return out.put("routes", routes);
 }
 
 }  // namespace poseidon

@@ -5,11 +5,13 @@
 // factors, and the part of the transfer that is hidden behind the rest of the backward pass. On CPU nodes the first often
 // decides, on fast wires the second.
 #pragma once
+#include "models/device/lowrank.hpp"
 #include "models/device/wire_format.hpp"
 #include "models/json.hpp"
 #include "models/plan/routes.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -20,11 +22,15 @@ namespace poseidon {
 /// One layer's computation and communication on one node in one clock.
 struct route_load {
   std::string name;
-  factor_shape factors;      ///< this node's factors; rows 0: the layer cannot broadcast
-  std::string refusal;       ///< for a layer with weights that cannot broadcast: the reason
-  double values = 0;         ///< learned parameters
-  double value_bytes = 4;    ///< bytes of one of them on the server's route, on average
-  double backward_flop = 0;  ///< with the product that makes the weight gradient
+  factor_shape factors;    ///< this node's factors; rows 0: the layer cannot broadcast
+  std::string refusal;     ///< for a layer with weights that cannot broadcast: the reason
+  double values = 0;       ///< learned parameters
+  double value_bytes = 4;  ///< bytes of one of them on the server's route, on average
+  lowrank_shape lowrank;   ///< rank 0: the layer may not go by low rank
+  /// Of the layer's other parameters, which go as they are where it goes by low rank.
+  double values_beside = 0;
+  std::string lowrank_refusal;  ///< why it may not, where its user has asked for it
+  double backward_flop = 0;     ///< with the product that makes the weight gradient
   /// As measured on this node, instead of what flops and rates predict: seconds of the backward pass, with the product that
   /// makes the weight gradient, and of that product alone.
   struct seconds {
@@ -33,10 +39,11 @@ struct route_load {
   std::optional<seconds> measured = std::nullopt;
 };
 
-/// Loads of a net, in net order.
+/// Loads of a net, in net order. `ranks`: by layer, of what the user has allowed; 0, or empty: none.
 [[nodiscard]] std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
                                                   const ::caffe::SolverParameter& solver,
-                                                  const parameter_formats& formats = {});
+                                                  const parameter_formats& formats = {},
+                                                  const std::vector<std::uint32_t>& ranks = {});
 
 struct route_rates {
   std::size_t workers = 1;
@@ -64,6 +71,7 @@ struct route_cost {
   double bytes = 0;       ///< bytes sent; the same number is received
   double wire_ms = 0;     ///< time of these bytes on the wire
   double tail_ms = 0;     ///< time of one thread from the last byte to fresh parameters
+  double wait_ms = 0;     ///< in which frames are on their way and nobody computes: of low rank
   double exposed_ms = 0;  ///< the part of wire and tail after the end of the backward pass
   /// Time that the lanes lose: the weight gradient, and the hidden part of the tail.
   double compute_ms = 0;
@@ -73,7 +81,7 @@ struct route_cost {
 struct route_decision {
   std::size_t layer = 0;  ///< place in the net
   route_load load;
-  route_cost server, factors;
+  route_cost server, factors, lowrank;
   route chosen = route::parameter_server;
   bool byte_rule = false;  ///< whether the paper's rule would broadcast
   std::string why;
@@ -82,19 +90,22 @@ struct route_decision {
 /// Chooses layer by layer from the net's end, in the order of the backward pass, so that each layer meets the traffic of the
 /// layers above it; then changes single choices while the total falls by at least 1 %. The server wins where it is slower by
 /// less than 5 %, and where factors would save less than 5 % of the iteration: the server's route is exact on all processors
-/// and gives the same choice in every run. The answer lists only layers with an InnerProduct's weights, in net order; the cost
-/// of each route holds for the other layers' choices.
+/// and gives the same choice in every run. Low rank, where the user allows it, has to be faster than the better one of the two by as much. The
+/// answer lists only layers with an InnerProduct's weights and those for which low rank was asked, in net order; the cost of each
+/// route holds for the other layers' choices.
 [[nodiscard]] std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
                                                         const route_rates& rates);
 
-/// The predicted time of an iteration with the layers of `chosen` (by load) on the factor route and the others on the
-/// server's.
+/// The predicted time of an iteration with these routes, by load; or with the layers of `chosen` on the factor route and the others on
+/// the server's.
 struct route_forecast {
   /// The part that the routes cost: exposed communication, and the lanes' lost time.
   double routes_ms = 0;
   double iteration_ms = 0;  ///< forward, backward, and exposed communication
   double bytes = 0;         ///< sent by a node in an iteration
 };
+[[nodiscard]] route_forecast forecast(const std::vector<route_load>& loads,
+                                      const route_rates& rates, const layer_routes& chosen);
 [[nodiscard]] route_forecast forecast(const std::vector<route_load>& loads,
                                       const route_rates& rates, const std::vector<bool>& chosen);
 

@@ -1,24 +1,14 @@
 #include "models/plan/routes.hpp"
 
-#include "models/first_bytes.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <sstream>
+#include <array>
 
 namespace poseidon {
 
 namespace {
-
-std::size_t uses(const net& n, std::size_t parameter) {
-  std::size_t found = 0;
-  for (const auto& layer : n.layers)
-    found += static_cast<std::size_t>(
-        std::count(layer.parameters.begin(), layer.parameters.end(), parameter));
-  return found;
-}
 
 /// u and v that a program gives of one parameter in a clock.
 factor_shape declared_factors(const net& n, const net_layer& l) {
@@ -37,21 +27,51 @@ std::string solver_refusal(const ::caffe::SolverParameter& solver) {
   return {};
 }
 
+/// As in a file of --routes.
+std::string word_of(route r) {
+  if (r == route::parameter_server) return "ps";
+  return r == route::factor_broadcast ? "sfb" : std::string(to_string(r));
+}
+
 }  // namespace
 
 std::string_view to_string(route r) {
-  return r == route::factor_broadcast ? "factor_broadcast" : "parameter_server";
+  constexpr std::array<std::string_view, route_kinds> names{"parameter_server", "factor_broadcast",
+                                                            "lowrank_4", "lowrank_8"};
+  return names[static_cast<std::size_t>(r)];
+}
+
+bool is_shared(const net& n, std::size_t parameter) {
+  std::size_t found = 0;
+  for (const auto& layer : n.layers)
+    found += static_cast<std::size_t>(
+        std::count(layer.parameters.begin(), layer.parameters.end(), parameter));
+  return found > 1;
+}
+
+route route_of(const parameter_routes& routes, parameter_id parameter) {
+  return routes.contains(parameter) ? routes[parameter] : route::parameter_server;
 }
 
 bool on_factors(const parameter_routes& routes, parameter_id parameter) {
-  return routes.contains(parameter) && routes[parameter] == route::factor_broadcast;
+  return route_of(routes, parameter) == route::factor_broadcast;
+}
+
+bool on_every_node(const parameter_routes& routes, parameter_id parameter) {
+  return route_of(routes, parameter) != route::parameter_server;
+}
+
+layer_routes routes_of_layers(const net& n, const parameter_routes& routes) {
+  layer_routes out(n.layers.size(), route::parameter_server);
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    if (!n.layers[l].parameters.empty())
+      out[l] = route_of(routes, as_id<parameter_id>(n.layers[l].parameters.front()));
+  return out;
 }
 
 std::vector<bool> factor_layers(const net& n, const parameter_routes& routes) {
-  std::vector<bool> out(n.layers.size());
-  for (std::size_t l = 0; l < n.layers.size(); ++l)
-    out[l] = !n.layers[l].parameters.empty() &&
-             on_factors(routes, as_id<parameter_id>(n.layers[l].parameters.front()));
+  std::vector<bool> out;
+  for (const auto r : routes_of_layers(n, routes)) out.push_back(r == route::factor_broadcast);
   return out;
 }
 
@@ -80,7 +100,7 @@ std::string why_no_factors(const net& n, std::size_t layer,
     return "it is no InnerProduct: only the gradient of one is a product of factors";
   if (l.bottoms.size() != 1) return "it has several bottoms";
   for (const auto p : l.parameters)
-    if (uses(n, p) > 1) return "it shares parameters with another layer";
+    if (is_shared(n, p)) return "it shares parameters with another layer";
   if (!l.learn.at(0) || !is_learned(n, l.parameters[0]))
     return "lr_mult of its weights is 0: nothing is sent";
   if (!l.needs_backward) return "no loss reaches it: its gradient is zero";
@@ -98,78 +118,54 @@ std::string why_no_factors_at_all(const net& n, const ::caffe::SolverParameter& 
   return {};
 }
 
+parameter_routes routes_of(const net& n, const layer_routes& chosen) {
+  parameter_routes routes(n.parameters.size(), route::parameter_server);
+  for (std::size_t l = 0; l < n.layers.size(); ++l)
+    for (const auto p : n.layers[l].parameters)
+      if (chosen[l] != route::parameter_server && is_learned(n, p))
+        routes[as_id<parameter_id>(p)] = chosen[l];
+  return routes;
+}
+
+parameter_routes routes_of(const net& n, const std::vector<bool>& chosen) {
+  layer_routes routes;
+  for (const bool factors : chosen)
+    routes.push_back(factors ? route::factor_broadcast : route::parameter_server);
+  return routes_of(n, routes);
+}
+
 namespace {
 
-/// The number in "@20".
-std::uint64_t clock_of(const std::string& word, const spec_position& at) {
-  std::uint64_t clock = 0;
-  const auto* end = word.data() + word.size();
-  const auto [stopped, error] = std::from_chars(word.data() + 1, end, clock);
-  if (error == std::errc{} && stopped == end) return clock;
-  throw spec_error(at, "expected the number of an iteration after @, found \"" + word + "\".");
+/// All layers that can take one route.
+layer_routes wherever_possible(const net& n, const route_option& option,
+                               const ::caffe::SolverParameter& solver) {
+  layer_routes chosen(n.layers.size(), route::parameter_server);
+  const auto rank = option.rank > 0 ? option.rank : default_rank;
+  for (std::size_t l = 0; l < n.layers.size(); ++l) {
+    if (option.what == route_option::kind::factors && why_no_factors(n, l, solver).empty())
+      chosen[l] = route::factor_broadcast;
+    if (option.what == route_option::kind::lowrank && why_no_lowrank(n, l, rank, solver).empty())
+      chosen[l] = lowrank_of(rank);
+  }
+  return chosen;
+}
+
+/// "cannot broadcast factors: ..."; empty: the layer can take the route.
+std::string why_not(const net& n, std::size_t layer, route where,
+                    const ::caffe::SolverParameter& solver) {
+  if (where == route::parameter_server) return {};
+  const auto rank = rank_of(where);
+  const auto why =
+      rank > 0 ? why_no_lowrank(n, layer, rank, solver) : why_no_factors(n, layer, solver);
+  if (why.empty()) return {};
+  return (rank > 0 ? "cannot go by low rank: " : "cannot broadcast factors: ") + why;
 }
 
 }  // namespace
 
-route_option parse_routes(const std::string& option) {
-  route_option parsed;
-  if (option == "auto") return parsed;
-  parsed.what = option == "ps"    ? route_option::kind::server
-                : option == "sfb" ? route_option::kind::factors
-                                  : route_option::kind::listed;
-  if (parsed.what != route_option::kind::listed) return parsed;
-  parsed.file = option;
-  std::ifstream in(option);
-  if (!in)
-    throw spec_error("--routes " + option +
-                     ": it is none of auto, ps and sfb, and no file of that name can be read.");
-  skip_byte_order_mark(in);
-  std::string text;
-  for (int line = 1; std::getline(in, text); ++line) {
-    std::istringstream words(text.substr(0, text.find('#')));
-    std::string where, more;
-    route_option::entry e;
-    e.line = line;
-    if (!(words >> e.layer)) continue;
-    const spec_position at{option, line};
-    if (e.layer.front() == '@') {
-      e.clock = clock_of(e.layer, at);
-      words >> e.layer;
-    }
-    if (!(words >> where) || words >> more || (where != "ps" && where != "sfb"))
-      throw spec_error(at,
-                       "expected \"layer ps\" or \"layer sfb\", after \"@iteration\" where it is "
-                       "to hold from that iteration on; found \"" +
-                           text + "\".");
-    e.where = where == "sfb" ? route::factor_broadcast : route::parameter_server;
-    for (const auto& other : parsed.entries)
-      if (other.layer == e.layer && other.clock == e.clock)
-        throw spec_error(
-            at, "layer \"" + e.layer + "\" has a route " +
-                    (e.clock > 0 ? "from iteration " + std::to_string(e.clock) + " on " : "") +
-                    "in line " + std::to_string(other.line) + " already.");
-    parsed.entries.push_back(e);
-  }
-  std::stable_sort(parsed.entries.begin(), parsed.entries.end(),
-                   [](const auto& a, const auto& b) { return a.clock < b.clock; });
-  return parsed;
-}
-
-parameter_routes routes_of(const net& n, const std::vector<bool>& chosen) {
-  parameter_routes routes(n.parameters.size(), route::parameter_server);
-  for (std::size_t l = 0; l < n.layers.size(); ++l)
-    if (chosen[l])
-      for (const auto p : n.layers[l].parameters)
-        if (is_learned(n, p)) routes[as_id<parameter_id>(p)] = route::factor_broadcast;
-  return routes;
-}
-
-std::vector<bool> layers_of_option(const net& n, const route_option& option,
-                                   const ::caffe::SolverParameter& solver, std::uint64_t clock) {
-  std::vector<bool> chosen(n.layers.size());
-  if (option.what == route_option::kind::factors)
-    for (std::size_t l = 0; l < n.layers.size(); ++l)
-      chosen[l] = why_no_factors(n, l, solver).empty();
+layer_routes layers_of_option(const net& n, const route_option& option,
+                              const ::caffe::SolverParameter& solver, std::uint64_t clock) {
+  auto chosen = wherever_possible(n, option, solver);
   std::vector<std::string> names;
   for (const auto& layer : n.layers)
     if (!layer.parameters.empty()) names.push_back(layer.name);
@@ -181,20 +177,18 @@ std::vector<bool> layers_of_option(const net& n, const route_option& option,
       throw spec_error(at, "the net \"" + n.name + "\" has no layer \"" + e.layer + "\"." +
                                did_you_mean(e.layer, names));
     const auto l = static_cast<std::size_t>(found - n.layers.begin());
-    const bool factors = e.where == route::factor_broadcast;
-    if (const auto why = factors ? why_no_factors(n, l, solver) : ""; !why.empty())
-      throw spec_error(at, "layer \"" + e.layer + "\" (" + found->type +
-                               ") cannot broadcast factors: " + why + ". Give it ps.");
-    if (e.clock <= clock) chosen[l] = factors;
+    if (const auto why = why_not(n, l, e.where, solver); !why.empty())
+      throw spec_error(at,
+                       "layer \"" + e.layer + "\" (" + found->type + ") " + why + ". Give it ps.");
+    if (e.clock <= clock) chosen[l] = e.where;
   }
   return chosen;
 }
 
-std::map<std::uint64_t, std::vector<bool>> changes_of_option(const net& n,
-                                                             const route_option& option,
-                                                             const ::caffe::SolverParameter& solver,
-                                                             std::uint64_t clock) {
-  std::map<std::uint64_t, std::vector<bool>> changes;
+std::map<std::uint64_t, layer_routes> changes_of_option(const net& n, const route_option& option,
+                                                        const ::caffe::SolverParameter& solver,
+                                                        std::uint64_t clock) {
+  std::map<std::uint64_t, layer_routes> changes;
   auto before = layers_of_option(n, option, solver, clock);
   for (const auto& e : option.entries) {
     if (e.clock <= clock) continue;
@@ -208,13 +202,16 @@ std::map<std::uint64_t, std::vector<bool>> changes_of_option(const net& n,
 std::string routes_file(const net& n, const ::caffe::SolverParameter& solver,
                         const std::map<std::uint64_t, parameter_routes>& by_clock) {
   std::string out = "# poseidon-node --routes with this file trains with the same routes again.\n";
-  std::vector<bool> before;
+  layer_routes before;
   for (const auto& [clock, routes] : by_clock) {
-    const auto now = factor_layers(n, routes);
+    const auto now = routes_of_layers(n, routes);
     const auto at = before.empty() ? "" : "@" + std::to_string(clock) + " ";
+    const auto is_said = [&](std::size_t l) {
+      if (!before.empty()) return now[l] != before[l];
+      return now[l] != route::parameter_server || why_no_factors(n, l, solver).empty();
+    };
     for (std::size_t l = 0; l < n.layers.size(); ++l)
-      if (before.empty() ? now[l] || why_no_factors(n, l, solver).empty() : now[l] != before[l])
-        out += at + n.layers[l].name + (now[l] ? " sfb\n" : " ps\n");
+      if (is_said(l)) out += at + n.layers[l].name + " " + word_of(now[l]) + "\n";
     before = now;
   }
   return out;

@@ -15,15 +15,42 @@ namespace poseidon {
 
 /// parameter_server: the gradients of its chunks go to their shards, which send fresh values back.
 /// factor_broadcast: u and v of an inner product go to every node; each node reconstructs the gradient and updates its copy.
-enum class route : std::uint8_t { parameter_server = 0, factor_broadcast = 1 };
+/// lowrank_4, lowrank_8: a product of two matrices of that rank goes in place of the gradient (models/device/lowrank.hpp); each
+/// node updates its copy with it.
+enum class route : std::uint8_t {
+  parameter_server = 0,
+  factor_broadcast = 1,
+  lowrank_4 = 2,
+  lowrank_8 = 3
+};
+inline constexpr std::size_t route_kinds = 4;
 [[nodiscard]] std::string_view to_string(route r);
+/// 0: not by low rank.
+[[nodiscard]] constexpr std::uint32_t rank_of(route r) {
+  return r == route::lowrank_4 ? 4 : r == route::lowrank_8 ? 8 : 0;
+}
+/// `rank`: 4 or 8.
+[[nodiscard]] constexpr route lowrank_of(std::uint32_t rank) {
+  return rank == 8 ? route::lowrank_8 : route::lowrank_4;
+}
+inline constexpr std::uint32_t default_rank = 4;
 
 /// By parameter of the train net; empty: parameter_server throughout.
 using parameter_routes = by_id<parameter_id, route>;
+[[nodiscard]] route route_of(const parameter_routes& routes, parameter_id parameter);
 [[nodiscard]] bool on_factors(const parameter_routes& routes, parameter_id parameter);
+/// Whether each node has a copy of its own and updates it: all routes but parameter_server.
+[[nodiscard]] bool on_every_node(const parameter_routes& routes, parameter_id parameter);
 
+/// By layer of a net.
+using layer_routes = std::vector<route>;
+/// What the routes of its first parameter make each layer.
+[[nodiscard]] layer_routes routes_of_layers(const net& n, const parameter_routes& routes);
 /// By layer: whether it broadcasts factors.
 [[nodiscard]] std::vector<bool> factor_layers(const net& n, const parameter_routes& routes);
+
+/// Whether several layers use a parameter.
+[[nodiscard]] bool is_shared(const net& n, std::size_t parameter);
 
 /// u and v of one replica and micro-batch of an InnerProduct, or of what a program gives in a clock.
 [[nodiscard]] factor_shape factors_of(const net& n, std::size_t layer);
@@ -39,7 +66,7 @@ using parameter_routes = by_id<parameter_id, route>;
 
 /// The value of --routes.
 struct route_option {
-  enum class kind { automatic, server, factors, listed };
+  enum class kind { automatic, server, factors, listed, lowrank };
   kind what = kind::automatic;
   std::string file;  ///< the file of a list, for messages
   struct entry {
@@ -50,25 +77,30 @@ struct route_option {
   };
   /// Lines of the file, by clock; a layer without one stays on the server.
   std::vector<entry> entries;
+  /// Of --rank, 4 or 8; 0: not given. Where the option is automatic, layers may then go by low rank.
+  std::uint32_t rank = 0;
 };
 
-/// "auto", "ps", "sfb", or a file with one `layer ps|sfb` a line, or `@clock layer ps|sfb` for a route that holds from that
-/// clock on; # begins a comment.
-/// Errors   spec_error with file and line.
-[[nodiscard]] route_option parse_routes(const std::string& option);
+/// "auto", "ps", "sfb", "lowrank", or a file with one `layer ROUTE` a line, or `@clock layer ROUTE` for a route that holds from that
+/// clock on; # begins a comment. ROUTE is ps, sfb, lowrank (of `rank`, or default_rank), lowrank_4 or lowrank_8. `rank`: 0 where none is
+/// given.
+/// Errors   spec_error with file and line, or naming both options where a rank is given that no layer can take.
+[[nodiscard]] route_option parse_routes(const std::string& option, std::uint32_t rank = 0);
 
-/// The routes of a run whose layers `chosen` (by layer) broadcast factors.
+/// The routes of a run with these routes of layers.
+[[nodiscard]] parameter_routes routes_of(const net& n, const layer_routes& chosen);
+/// The same where layers `chosen` broadcast factors and no other leaves the server.
 [[nodiscard]] parameter_routes routes_of(const net& n, const std::vector<bool>& chosen);
 
-/// By layer: whether an option other than automatic puts it on the factor route at `clock`.
+/// By layer: where an option other than automatic puts it at `clock`.
 /// Errors   spec_error: the file lists, for any clock, a layer that the net does not have or that cannot take that route.
-[[nodiscard]] std::vector<bool> layers_of_option(const net& n, const route_option& option,
-                                                 const ::caffe::SolverParameter& solver,
-                                                 std::uint64_t clock = 0);
+[[nodiscard]] layer_routes layers_of_option(const net& n, const route_option& option,
+                                            const ::caffe::SolverParameter& solver,
+                                            std::uint64_t clock = 0);
 
 /// The clocks after `clock` at which a listed option changes routes, each with the routes from then on, by layer.
 /// Errors   as layers_of_option.
-[[nodiscard]] std::map<std::uint64_t, std::vector<bool>> changes_of_option(
+[[nodiscard]] std::map<std::uint64_t, layer_routes> changes_of_option(
     const net& n, const route_option& option, const ::caffe::SolverParameter& solver,
     std::uint64_t clock);
 

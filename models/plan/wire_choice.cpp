@@ -127,7 +127,7 @@ parameter_formats formats_in_use(const net& declared, parameter_formats asked) {
 
 parameter_formats on_the_server(parameter_formats formats, const parameter_routes& routes) {
   for (const auto p : formats.ids())
-    if (on_factors(routes, p)) formats[p] = wire_format::float32;
+    if (on_every_node(routes, p)) formats[p] = wire_format::float32;
   return formats;
 }
 

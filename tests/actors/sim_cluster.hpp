@@ -47,7 +47,7 @@ class slow_link : public actor<slow_link> {
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, deliver>;
   using sends = messages<chunk_landed, gradient_arrived, sum_arrived, squares_arrived,
-                         factors_landed, control_arrived>;
+                         factors_landed, lowrank_landed, control_arrived>;
 
   slow_link(actor_context context, std::shared_ptr<far_end> to, std::mt19937* random,
             unsigned slowness, std::vector<std::string>* faults, std::size_t* bytes)
@@ -128,6 +128,10 @@ class slow_link : public actor<slow_link> {
     tell(to_->graph->parameters().broadcast(f.layer),
          factors_landed{to_->from, f.clock, f.rows, f.first});
   }
+  void arrive(const frames::lowrank_factor& f, const payload& data) {
+    tell(to_->graph->parameters().lowrank(f.layer),
+         lowrank_landed{to_->from, f.clock, f.second, owned(data)});
+  }
   void arrive(const frames::worker_report& f, const payload&) {
     tell(to_->graph->the_trainer().control, control_arrived{to_->from, f});
   }
@@ -163,6 +167,7 @@ struct sim_options {
   std::vector<std::string> by_factors = {};  ///< layers on the route factor_broadcast
   bool has_budget = false;                   ///< frames are sent by magnitude
   std::uint32_t survive = 0;                 ///< keepers of each chunk's solver state
+  std::vector<std::string> by_lowrank = {};  ///< layers on the route lowrank_4
 };
 
 /// Trains to the end in its constructor.
@@ -234,7 +239,7 @@ class sim_cluster {
     n.device = std::make_shared<watched_device>(make_cpu_device());
     n.own.compute = n.device;
     n.own.replicas = o.replicas;
-    if (o.workers > 1 && !o.by_factors.empty()) n.spec.routes = routes_of(n, o.by_factors);
+    if (o.workers > 1) n.spec.routes = routes_of(n, o);
     n.run = compile_run(n.spec, n.own);
     const auto self = as_id<worker_id>(worker);
     n.graph = std::make_unique<training_graph>(graph_context{.system = sim_.system(),
@@ -254,12 +259,17 @@ class sim_cluster {
       });
   }
 
-  static parameter_routes routes_of(const one_node& n, const std::vector<std::string>& layers) {
+  static parameter_routes routes_of(const one_node& n, const sim_options& o) {
+    if (o.by_factors.empty() && o.by_lowrank.empty()) return {};
     const auto net = resolve_train_net(n.spec, n.own).part;
     parameter_routes routes(net.parameters.size(), route::parameter_server);
-    for (std::size_t p = 0; p < net.parameters.size(); ++p)
-      if (std::count(layers.begin(), layers.end(), net.layers[net.parameters[p].layer].name) > 0)
-        routes[as_id<parameter_id>(p)] = route::factor_broadcast;
+    const auto take = [&](const std::vector<std::string>& layers, route by) {
+      for (std::size_t p = 0; p < net.parameters.size(); ++p)
+        if (std::count(layers.begin(), layers.end(), net.layers[net.parameters[p].layer].name) > 0)
+          routes[as_id<parameter_id>(p)] = by;
+    };
+    take(o.by_factors, route::factor_broadcast);
+    take(o.by_lowrank, route::lowrank_4);
     return routes;
   }
 
@@ -284,6 +294,7 @@ class sim_cluster {
       const auto& net = there.run->train.graph;
       for (std::size_t p = 0; p < net.parameters.size(); ++p)
         window.learned.push_back(is_updated(net, p));
+      window.lowrank = there.graph->parameters().turns();
       end->gate = std::make_shared<peer_window>(std::move(window));
       const auto name = "network_link " + std::to_string(from) + " to " + std::to_string(to);
       n.links[to] = sim_.spawn<slow_link>(name, end, &random_,

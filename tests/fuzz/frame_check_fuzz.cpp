@@ -59,6 +59,12 @@ void hold(const frames::factors& f, std::size_t payload, const link_limits& limi
   require(f.first + payload / 4 <= limits.factors[f.layer].values(), "factors beyond the layer's");
 }
 
+void hold(const frames::lowrank_factor& f, std::size_t payload, const link_limits& limits) {
+  require(limits.lowrank.contains(f.layer), "a layer that is none");
+  const auto& values = limits.lowrank[f.layer];
+  require(payload > 0 && payload / 4 == (f.second ? values.second : values.first), "P or Q");
+}
+
 void hold(const frames::shared_state& f, std::size_t payload, const link_limits& limits) {
   require(f.index < limits.shared.size(), "an entry that is none");
   require(payload > 0 && f.first + payload <= limits.shared[f.index], "bytes beyond the entry");

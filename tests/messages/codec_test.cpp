@@ -75,6 +75,7 @@ std::vector<frame_header> one_of_each() {
       frames::worker_done{version_id{40}},
       frames::gradient_squares{clock_id{1ull << 40}},
       frames::factors{layer_id{9}, clock_id{1ull << 40}, 256, 1ull << 33},
+      frames::lowrank_factor{layer_id{9}, clock_id{1ull << 40}, true},
       frames::probe{3, true},
       frames::probe_heard{3},
       frames::watch{-1, 200},

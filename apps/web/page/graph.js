@@ -142,7 +142,7 @@ export class Graph {
   /** Three lines stand for hundreds of edges: gradients on the way out, parameters on the way back, and factors. */
   #buses(parent) {
     this.buses = {};
-    const L = this.layout, kinds = [['push', n => n.kind === 'gradient_push'], ['pull', n => n.kind === 'gradient_push'], ['factors', n => n.kind === 'factor_broadcast']];
+    const L = this.layout, kinds = [['push', n => n.kind === 'gradient_push'], ['pull', n => n.kind === 'gradient_push'], ['factors', n => n.kind === 'factor_broadcast' || n.kind === 'lowrank_exchange']];
     const ends = L.strip.filter(b => b.id === 'shards' || b.id === 'links');
     kinds.forEach(([kind, is], k) => {
       let d = '', lowest = null;
@@ -197,7 +197,7 @@ export class Graph {
       const flow = this.store.edges[e.id], rate = (total ? flow?.bytes : flow?.byteRate) ?? 0;
       if (e.id < 0 || !rate) continue;
       const exchange = this.store.graph.byId.get(e.kind === 'pull' ? e.dst : e.src)?.kind;
-      if (exchange === 'factor_broadcast' && e.message !== 'parameters_fresh') rates.factors += rate;
+      if ((exchange === 'factor_broadcast' || exchange === 'lowrank_exchange') && e.message !== 'parameters_fresh') rates.factors += rate;
       else if (e.kind === 'push' || e.message === 'chunk_landed') rates[e.kind === 'push' ? 'push' : 'pull'] += rate;
     }
     for (const [kind, bus] of Object.entries(this.buses)) {

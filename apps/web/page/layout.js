@@ -9,11 +9,12 @@ import { shortened } from './text.js';
 
 const CARD = 140, MAIN = 23, CHIP = 16, GAP = 16, MODULE_PAD = 9, MODULE_HEAD = 18, ROW_GAP = 46, MODULE_GAP = 26;
 const STRIP_WIDTH = 124, STRIP_HEIGHT = 24, PANEL_PAD = 30, PANEL_HEAD = 40;
+const EXCHANGES = new Set(['gradient_push', 'factor_broadcast', 'lowrank_exchange']);
 const GLYPH = 6.2;  // average width of a letter on a card, whose font has 10.5 px
 
 /** "layer conv1 [0]" of a test net or not: {core: "conv1", replica: 0}. */
 export function partsOf(name) {
-  const m = /^(?:test (?:\d+ )?)?(?:layer|data_source|gradient_push|factor_broadcast) (.*?)(?: \[(\d+)\])?$/.exec(name);
+  const m = /^(?:test (?:\d+ )?)?(?:layer|data_source|gradient_push|factor_broadcast|lowrank_exchange) (.*?)(?: \[(\d+)\])?$/.exec(name);
   return m ? { core: m[1], replica: m[2] === undefined ? null : +m[2] } : { core: name, replica: null };
 }
 
@@ -33,7 +34,7 @@ function makeCard(key, nodes, module) {
     label: i === 0 ? fitted(short(title), Math.max(main - 8, 20)) : String(a.replica), more: '' }));
   let x = 0, y = mains.length ? MAIN + 3 : 0;
   for (const a of chips) {
-    const exchange = a.node.kind === 'gradient_push' || a.node.kind === 'factor_broadcast';
+    const exchange = EXCHANGES.has(a.node.kind);
     const route = a.node.kind === 'gradient_push' ? 'push' : 'factors';
     // A card without a layer is a program's parameter.
     const text = exchange ? (mains.length ? route : route + ' ' + short(title)) : a.node.kind === 'data_source' ? 'source' : short(a.core);
@@ -44,7 +45,7 @@ function makeCard(key, nodes, module) {
     x += w + 3;
   }
   const h = (chips.length ? y + CHIP : MAIN);
-  return { key, module, title, places, w: CARD, h, nodes, exchange: chips.some(a => a.node.kind === 'gradient_push' || a.node.kind === 'factor_broadcast') };
+  return { key, module, title, places, w: CARD, h, nodes, exchange: chips.some(a => EXCHANGES.has(a.node.kind)) };
 }
 
 /** The cards by column. A card's column is the length of the longest path from a source; `into` has the sources of each card. */

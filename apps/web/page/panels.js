@@ -80,7 +80,7 @@ export class Panels {
     if (n.chunk_bytes) table.push(row('owns', bytes(n.chunk_bytes)));
     const route = graph.routeOf.get((n.card ?? '').replace(/^test (\d+ )?/, ''));
     if (route && (n.params || n.kind !== 'layer')) {
-      const factors = route.route === 'factor_broadcast';
+      const factors = route.route !== 'parameter_server';
       table.push(row('route', h('span', { class: 'tag ' + (factors ? 'factors' : 'push') }, route.route)));
       table.push(row('why', route.why));
       table.push(row('an iteration sends', `${bytes(route.bytes)} one way` + (route.wire !== 'float32' ? `, ${route.wire}` : '')));
@@ -102,8 +102,9 @@ export class Panels {
   }
 
   #overview() {
-    const { graph } = this.store, factors = graph.routes.filter(r => r.route === 'factor_broadcast').length;
-    const list = [row('actors', count(graph.nodes.length)), row('edges', count(graph.edges.length)), row('routes', `${graph.routes.length - factors} parameter_server, ${factors} factor_broadcast`)];
+    const { graph } = this.store, taken = new Map([['parameter_server', 0], ['factor_broadcast', 0]]);
+    for (const { route } of graph.routes) taken.set(route, (taken.get(route) ?? 0) + 1);
+    const list = [row('actors', count(graph.nodes.length)), row('edges', count(graph.edges.length)), row('routes', [...taken].map(([route, layers]) => `${layers} ${route}`).join(', '))];
     if (graph.run.promise) list.push(row('results', graph.run.promise.replace(/^results: /, '')));
     this.details.replaceChildren(h('h3', {}, `Worker ${graph.run.worker}`), h('table', {}, ...list), h('p', { class: 'faint' }, 'Choose an actor to see its mailbox, its messages, and the route of its gradient with the reason for it.'));
   }

@@ -13,7 +13,7 @@ export function laneOf(name) {
   if (name === 'program') return { order: 0, key: name, label: name };
   if (name === 'server_shard') return { order: 2, key: name, label: 'shard' };
   if (/^(test.* )?data_source /.test(name)) return { order: 4, key: 'data', label: 'data' };
-  if (/^(gradient_push|factor_broadcast) /.test(name)) return { order: 9, key: 'exchange', label: 'overlap' };
+  if (/^(gradient_push|factor_broadcast|lowrank_exchange) /.test(name)) return { order: 9, key: 'exchange', label: 'overlap' };
   return { order: 5, key: name, label: name };
 }
 

@@ -16,7 +16,7 @@ namespace {
 
 constexpr seat_id the_peer{1};
 
-/// Two chunks of 10 and 20 values, the second in float16 from version 4 on; layer 2 broadcasts factors; the clocks 3 to
+/// Two chunks of 10 and 20 values, the second in float16 from version 4 on; layer 1 goes by low rank, layer 2 broadcasts factors; the clocks 3 to
 /// 9; a train net with two outputs and a test net with one.
 link_limits limits_of_a_run() {
   link_limits l;
@@ -28,6 +28,7 @@ link_limits limits_of_a_run() {
   l.clips = true;
   l.watches = true;
   l.factors = {{}, {}, factor_shape{4, 3, 2}};
+  l.lowrank = {{}, {20, 12}};
   l.reports = {{3, 1}, {1, 5}};
   return l;
 }
@@ -118,11 +119,24 @@ TEST_CASE("frame_check: what the run has passes") {
   CHECK(refusal_of(frames::history{chunk_id{1}, 1, version_id{3}}, 80).empty());
   CHECK(refusal_of(frames::gradient_squares{clock_id{3}}, square_sum::bytes).empty());
   CHECK(refusal_of(frames::factors{layer_id{2}, clock_id{3}, 4, 0}, 48).empty());
+  CHECK(refusal_of(frames::lowrank_factor{layer_id{1}, clock_id{3}, false}, 80).empty());
+  CHECK(refusal_of(frames::lowrank_factor{layer_id{1}, clock_id{3}, true}, 48).empty());
   CHECK(refusal_of(frames::report{}, max_report_bytes).empty());
   CHECK(refusal_of(frames::worker_report{clock_id{9}, -1, 1, {1, 2, 3}}).empty());
   CHECK(refusal_of(frames::worker_report{clock_id{3}, 0, 5, {1}}).empty());
   CHECK(refusal_of(frames::member_ready{}).empty());
   CHECK(refusal_of(frames::start_training{}).empty());
+}
+
+TEST_CASE("frame_check: P and Q are of a layer on a lowrank route, each of its length") {
+  CHECK(refusal_of(frames::lowrank_factor{layer_id{1}, clock_id{3}, true}, 80) ==
+        "lowrank_factor: payload size of layer 1 is 80, expected 48");
+  CHECK(refusal_of(frames::lowrank_factor{layer_id{1}, clock_id{3}, false}, 0) ==
+        "lowrank_factor: payload size of layer 1 is 0, expected 80");
+  for (const unsigned layer : {0u, 2u})
+    CHECK(refusal_of(frames::lowrank_factor{layer_id{layer}, clock_id{3}, false}, 80) ==
+          "lowrank_factor: layer is " + std::to_string(layer) +
+              ", expected one whose route is lowrank");
 }
 
 TEST_CASE("frame_check: before the view frames without values pass, and no others") {

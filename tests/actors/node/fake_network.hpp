@@ -96,8 +96,8 @@ class fake_link : public actor<fake_link> {
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, bind_link, close_link, frame_in, cut_line>;
   using sends = messages<gradient_arrived, sum_arrived, squares_arrived, chunk_landed,
-                         factors_landed, history_arrived, control_arrived, report_arrived,
-                         link_bound, link_lost, shared_landed>;
+                         factors_landed, lowrank_landed, history_arrived, control_arrived,
+                         report_arrived, link_bound, link_lost, shared_landed>;
 
   fake_link(actor_context context, std::shared_ptr<line> on, int side, link_options options)
       : actor<fake_link>(context),
@@ -193,6 +193,9 @@ class fake_link : public actor<fake_link> {
   void arrive(const frames::factors& f, const payload& data) {
     land(data, binding_->landing->place_factors(from(), f));
     tell(routes().factors(f.layer), factors_landed{from(), f.clock, f.rows, f.first});
+  }
+  void arrive(const frames::lowrank_factor& f, const payload& data) {
+    tell(routes().lowrank(f.layer), lowrank_landed{from(), f.clock, f.second, data});
   }
   void arrive(const frames::install_history& f, const payload& data) {
     tell(routes().history_owner(f.chunk),

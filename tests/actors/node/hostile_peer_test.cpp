@@ -121,6 +121,7 @@ class liar {
         frames::push_gradient{chunk_id{small()}, clock_id{number()}},
         frames::gradient_squares{clock_id{number()}},
         frames::factors{layer_id{small()}, clock_id{number()}, small(), number()},
+        frames::lowrank_factor{layer_id{small()}, clock_id{number()}, below(2) == 0},
         frames::fresh_parameters{chunk_id{small()}, version_id{number()}},
         frames::install_history{chunk_id{small()}, small(), number()},
         frames::history{chunk_id{small()}, small(), version_id{number()}},

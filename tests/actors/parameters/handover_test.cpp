@@ -200,7 +200,7 @@ TEST_CASE(
     for (const auto id : now.chunks.ids())
       for (const auto w : id_range<worker_id>(views.now.size())) {
         const auto& c = now.chunks[id];
-        const bool kept_anywhere = computes || !on_factors(before, c.parameter);
+        const bool kept_anywhere = computes || !on_every_node(before, c.parameter);
         const bool keeps = has_solver_state(train.parameters[value(c.parameter)]) &&
                            kept_anywhere && has_state(now, id, w);
         auto& of = got[{w, id}];

@@ -268,6 +268,44 @@ TEST_CASE("peer_window: factors come clock by clock, each value once, none befor
         "factors: route of layer 8 is factor_broadcast, expected parameter_server");
 }
 
+TEST_CASE(
+    "peer_window: P and Q take turns, workers' parts at the owner and its sums at the others") {
+  window_on t(2);
+  const auto here = std::make_shared<lowrank_turns>(worker_id{1}, 8, 4, clock_id{5});
+  const auto there = std::make_shared<lowrank_turns>(worker_id{2}, 8, 4, clock_id{5});
+  const auto elsewhere = std::make_shared<lowrank_turns>(worker_id{0}, 8, 4, clock_id{5});
+  t.window = peer_window(
+      {.self = worker_id{1},
+       .peer = worker_id{2},
+       .first_clock = clock_id{5},
+       .learned = {true},
+       .store = t.store,
+       .factors = {},
+       .lowrank = {{layer_id{6}, elsewhere}, {layer_id{7}, here}, {layer_id{8}, there}}});
+  const auto factor = [&](unsigned layer, std::uint64_t clock, bool second) {
+    return t.refused(frames::lowrank_factor{layer_id{layer}, clock_id{clock}, second});
+  };
+  // This node owns the sums of layer 7: the peer's P may come first, its Q when this node has sent the sum of P.
+  CHECK(factor(7, 5, true) == "lowrank_factor: step of layer 7 is 11, expected 10");
+  CHECK(factor(7, 5, false).empty());
+  CHECK(factor(7, 5, false) == "lowrank_factor: step of layer 7 is 10, expected 11");
+  CHECK(factor(7, 5, true) == "lowrank_factor: step of layer 7 is 11, expected at most 10 so far");
+  here->set_told(clock_id{5}, false);
+  CHECK(factor(7, 5, true).empty());
+  here->set_told(clock_id{5}, true);
+  CHECK(factor(7, 6, false).empty());
+  // The peer owns those of layer 8: its sum of P comes when this node has sent its P.
+  CHECK(factor(8, 5, false) ==
+        "lowrank_factor: step of layer 8 is 10, expected less than 10 so far");
+  there->set_told(clock_id{5}, false);
+  CHECK(factor(8, 5, false).empty());
+  CHECK(factor(8, 5, true) ==
+        "lowrank_factor: step of layer 8 is 11, expected less than 11 so far");
+  CHECK(factor(6, 5, false) ==
+        "lowrank_factor: sender of layer 6 is worker 2, expected worker 0, which owns its sums");
+  CHECK(factor(9, 5, false) == "lowrank_factor: route of layer 9 is lowrank, expected another one");
+}
+
 TEST_CASE("peer_window: with staleness s a peer may be s clocks ahead, and not one more") {
   const auto factors =
       std::make_shared<factor_store>(factor_shape{1, 1, 1}, factor_rows(3, {1}), clock_id{5}, 2);

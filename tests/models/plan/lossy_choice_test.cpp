@@ -37,12 +37,16 @@ route_rates at(double mbit_s, double gflop_s = 100, std::size_t workers = 4) {
   return r;
 }
 
-std::vector<bool> on_the_server_all(const std::vector<route_load>& loads) {
-  return std::vector<bool>(loads.size());
+layer_routes on_the_server_all(const std::vector<route_load>& loads) {
+  return layer_routes(loads.size(), route::parameter_server);
+}
+
+loads_by_format loads_of(const net& n) {
+  return [&n](const parameter_formats& formats) { return route_loads(n, 1, {}, formats); };
 }
 
 lossy_choice choose(const net& n, const route_rates& r, wire_format harshest = wire_format::int4) {
-  return choose_lossy(n, 1, {}, r, harshest, on_the_server_all);
+  return choose_lossy(n, loads_of(n), r, harshest, on_the_server_all);
 }
 
 double predicted_ms(const net& n, const route_rates& r, const parameter_formats& formats) {
@@ -131,11 +135,12 @@ TEST_CASE("lossy_choice: shared parameters have one format") {
 TEST_CASE("lossy_choice: a layer on the factor route is left out of the reckoning") {
   const auto n = test::build(deep_net(4096));
   const auto factors = [](const std::vector<route_load>& loads) {
-    std::vector<bool> out;
-    for (const auto& l : loads) out.push_back(l.name == "ip");
+    layer_routes out;
+    for (const auto& l : loads)
+      out.push_back(l.name == "ip" ? route::factor_broadcast : route::parameter_server);
     return out;
   };
-  const auto c = choose_lossy(n, 1, {}, at(100), wire_format::int4, factors);
+  const auto c = choose_lossy(n, loads_of(n), at(100), wire_format::int4, factors);
   CHECK(c.rungs[0].iteration_ms < choose(n, at(100)).rungs[0].iteration_ms);
   // In any format its factors are the same bytes, so it gets none.
   CHECK(format_of(c.formats, as_id<parameter_id>(n.layers[n.layers.size() - 2].parameters[0])) ==

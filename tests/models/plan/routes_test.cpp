@@ -125,15 +125,15 @@ TEST_CASE("routes: a wish becomes routes of weights and bias; what is frozen sta
 
 TEST_CASE("routes: a file says from which clock a route holds, in any order") {
   const auto n = test::build(inputs + product("ip1", "x") + product("ip2", "ip1") + loss("ip2"));
-  const auto on_factors = [&](const char* name) { return at(n, name); };
   const listed file("@9 ip1 ps\nip2 sfb\n@5 ip1 sfb\n@5 ip2 sfb\n@7 ip2 sfb\n");
   const auto option = parse_routes(file.path);
   const auto layers = [&](std::uint64_t clock) { return layers_of_option(n, option, {}, clock); };
-  CHECK_FALSE(layers(4)[on_factors("ip1")]);
-  CHECK(layers(4)[on_factors("ip2")]);
-  CHECK(layers(5)[on_factors("ip1")]);
-  CHECK(layers(8)[on_factors("ip1")]);
-  CHECK_FALSE(layers(9)[on_factors("ip1")]);
+  constexpr auto ps = route::parameter_server, sfb = route::factor_broadcast;
+  CHECK(layers(4)[at(n, "ip1")] == ps);
+  CHECK(layers(4)[at(n, "ip2")] == sfb);
+  CHECK(layers(5)[at(n, "ip1")] == sfb);
+  CHECK(layers(8)[at(n, "ip1")] == sfb);
+  CHECK(layers(9)[at(n, "ip1")] == ps);
   const auto changes = changes_of_option(n, option, {}, 0);
   REQUIRE(changes.size() == 2);  // at 7 nothing becomes other than it is
   CHECK(changes.at(5) == layers(5));
@@ -172,9 +172,8 @@ TEST_CASE("routes: mistakes in a file are named with their line") {
         "routes:1: layer \"conv1\" (Convolution) cannot broadcast factors: it is no InnerProduct: "
         "only the gradient of one is a product of factors. Give it ps.");
   CHECK(mistake_in("ip1 both\n") ==
-        "routes:1: expected \"layer ps\" or \"layer sfb\", after \"@iteration\" where it is to "
-        "hold from "
-        "that iteration on; found \"ip1 both\".");
+        "routes:1: expected \"layer ps\", \"layer sfb\" or \"layer lowrank\", after \"@iteration\" "
+        "where it is to hold from that iteration on; found \"ip1 both\".");
   CHECK(mistake_in("ip1\n").find("routes:1: expected") == 0);
   CHECK(mistake_in("ip1 ps\nip1 sfb\n") ==
         "routes:2: layer \"ip1\" has a route in line 1 already.");
@@ -185,8 +184,8 @@ TEST_CASE("routes: mistakes in a file are named with their line") {
         "routes:1: expected the number of an iteration after @, found \"@-7\".");
   CHECK(mistake_in("@7\n").find("routes:1: expected") == 0);
   CHECK_THROWS_WITH_AS((void)parse_routes("nowhere"),
-                       "--routes nowhere: it is none of auto, ps and sfb, and no file of that name "
-                       "can be read.",
+                       "--routes nowhere: it is none of auto, ps, sfb and lowrank, and no file of "
+                       "that name can be read.",
                        spec_error);
 }
 
@@ -195,7 +194,7 @@ TEST_CASE("routes: what goes by factors is in no shard and no part of their bala
   const auto routes = routes_of(n, layers_of_option(n, parse_routes("sfb"), {}));
   const auto cut = make_partition(n, 2, routes);
   for (const auto p : cut.by_parameter.ids()) {
-    CHECK(on_factors(cut, p) == on_factors(routes, p));
+    CHECK(on_every_node(cut, p) == on_factors(routes, p));
     std::size_t values = 0;
     for (const auto id : cut.by_parameter[p]) {
       values += cut.chunks[id].count;

@@ -1,0 +1,240 @@
+#include "actors/parameters/lowrank_exchange.hpp"
+
+#include "actors/core/logic_bug.hpp"
+#include "actors/parameters/chunk_update.hpp"
+#include "actors/parameters/send_order.hpp"
+#include "messages/float_payload.hpp"
+#include "models/no_memory.hpp"
+#include "models/solver/solver_file.hpp"
+
+#include <algorithm>
+
+namespace poseidon {
+
+lowrank_exchange::lowrank_exchange(actor_context context, lowrank_exchange_setup setup)
+    : actor(context),
+      setup_(std::move(setup)),
+      gate_(setup_.of_side_branch, setup_.staleness),
+      history_(setup_.store->cut(), history_count(setup_.rule.kind), nullptr, setup_.former_states),
+      parts_(setup_.workers) {
+  const memory_for use("a gradient made of P and Q");
+  const auto& cut = setup_.store->cut();
+  for (const auto p : setup_.parameters) {
+    std::size_t values = 0;
+    for (const auto id : cut.by_parameter[p]) {
+      history_.add(id);
+      values += cut.chunks[id].count;
+    }
+    gradients_.emplace_back(values);
+    chunks_missing_ += cut.by_parameter[p].size();
+  }
+  for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
+  q_.resize(setup_.shape.q_values());
+}
+
+void lowrank_exchange::on(const connect_lowrank_exchange& m) {
+  neighbours_ = m;
+}
+
+// -- this node's part -----------------------------------------------------------------------------------
+
+void lowrank_exchange::on(const backward_done& m) {
+  // Counted by pass: streams keep their order, but their messages to two layers may cross.
+  const std::pair pass{value(m.pass.clock), m.pass.index};
+  if (++done_[pass] < setup_.contributions) return;
+  done_.erase(pass);
+  if (setup_.tells_taken)
+    for (const auto& layer : neighbours_->layers_taken) tell(layer, gradient_taken{m.pass});
+  if (m.pass.index + 1 == setup_.micro_batches && gate_.admits(m.pass.clock))
+    complete(m.pass.clock);
+}
+
+void lowrank_exchange::on(const parameters_whole& m) {
+  gate_.open(m.version, [this](clock_id clock) { complete(clock); });
+}
+
+void lowrank_exchange::complete(clock_id clock) {
+  ready_.insert(value(clock));
+  begin_if_possible();
+}
+
+/// Q and the error memory of a clock come from the clock before. The gradient waits where it lies: it stays valid until this layer's
+/// version of this clock is here.
+void lowrank_exchange::begin_if_possible() {
+  if (step_ != step::waiting || chunks_missing_ > 0 || setup_.awaited_state > 0 ||
+      history_.is_released() || ready_.erase(version_) == 0)
+    return;
+  if (setup_.own_thread && !std::exchange(entered_, true)) setup_.arithmetic->enter_thread(1);
+  sent_at_ns_ = now_ns();
+  setup_.overlap->began(sent_at_ns_);
+  const auto m = setup_.memory->make_from(version_);
+  setup_.arithmetic->add(m, setup_.gradient->total(version_, 0));
+  std::vector<float> values(setup_.shape.p_values());
+  lowrank_p(setup_.shape, m, q_, values);
+  for (std::size_t i = 1; i < setup_.parameters.size(); ++i) {
+    const auto beside = setup_.gradient->total(version_, i);
+    values.insert(values.end(), beside.begin(), beside.end());
+  }
+  step_ = step::first;
+  give(std::move(values));
+}
+
+void lowrank_exchange::give(std::vector<float> values) {
+  auto part = payload_of(std::move(values));
+  if (owns()) return take_part(setup_.self, std::move(part));
+  setup_.turns->set_told(clock_id{version_}, step_ == step::second);
+  send(setup_.turns->owner, part);
+}
+
+void lowrank_exchange::send(worker_id to, const payload& values) {
+  tell(neighbours_->links[value(to)],
+       send_frame{frames::lowrank_factor{setup_.layer, clock_id{version_}, step_ == step::second},
+                  values, forward_order(version_ + 1, setup_.layer)},
+       values.bytes.size());
+}
+
+// -- the sums -------------------------------------------------------------------------------------------
+
+void lowrank_exchange::on(const lowrank_landed& m) {
+  if (history_.is_released()) return;  // of a view that has ended for this node
+  if (owns()) return take_part(m.from, m.values);
+  if (value(m.clock) != version_ || m.second != (step_ == step::second) || step_ == step::waiting)
+    throw logic_bug("P or Q out of turn", value(m.clock), version_);
+  take_sum(m.values);
+}
+
+/// Another worker's may come before this node has begun the clock.
+void lowrank_exchange::take_part(worker_id from, payload values) {
+  auto& part = parts_.at(from);
+  if (part.owner != nullptr)
+    throw logic_bug("a part twice of worker " + std::to_string(value(from)), value(from), version_);
+  part = std::move(values);
+  if (++parts_there_ == setup_.workers) add_up();
+}
+
+/// In worker order, whatever the order in which they came.
+void lowrank_exchange::add_up() {
+  const auto first = floats(parts_[worker_id{0}]);
+  std::vector<float> sum(first.begin(), first.end());
+  for (std::size_t w = 1; w < setup_.workers; ++w)
+    setup_.arithmetic->add(sum, floats(parts_[as_id<worker_id>(w)]));
+  if (step_ == step::first) orthogonalise(setup_.shape, sum);
+  parts_.assign(setup_.workers, {});
+  parts_there_ = 0;
+  const auto all = payload_of(std::move(sum));
+  setup_.turns->set_told(clock_id{version_}, step_ == step::second);
+  for (std::size_t w = 0; w < setup_.workers; ++w)
+    if (const auto to = as_id<worker_id>(w); to != setup_.self) send(to, all);
+  take_sum(all);
+}
+
+void lowrank_exchange::take_sum(const payload& sum) {
+  step_ == step::first ? take_p(sum) : take_q(sum);
+}
+
+/// The error memory keeps what this node's own Q does not hold. With the sum of all Q in its place it would keep differences between workers,
+/// too, that add up to nothing: of a node that is lost they would be lost alone.
+void lowrank_exchange::take_p(const payload& sum) {
+  const auto values = floats(sum);
+  p_ = sum;
+  auto beside = values.subspan(setup_.shape.p_values());
+  for (std::size_t i = 1; i < gradients_.size(); ++i) {
+    std::copy_n(beside.begin(), gradients_[i].size(), gradients_[i].begin());
+    beside = beside.subspan(gradients_[i].size());
+  }
+  const auto m = setup_.memory->being_made(version_ + 1);
+  std::vector<float> q(setup_.shape.q_values());
+  lowrank_q(setup_.shape, m, values, q);
+  lowrank_take_off(setup_.shape, values, q, m);
+  setup_.memory->made(version_ + 1);
+  step_ = step::second;
+  give(std::move(q));
+}
+
+void lowrank_exchange::take_q(const payload& sum) {
+  lowrank_gradient(setup_.shape, floats(p_), floats(sum), gradients_[0]);
+  p_ = {};
+  update();
+  ++version_;
+  warm_start(setup_.shape, {setup_.seed, setup_.layer, version_}, floats(sum), q_);
+  step_ = step::waiting;
+  const auto end = now_ns();
+  setup_.overlap->ended(end);
+  const auto clock = version_ - 1;
+  if (!setup_.trace.empty())
+    setup_.trace[clock % setup_.trace.size()]->record(
+        {setup_.name, span_phase::exchange, sent_at_ns_, end, clock});
+  publish();
+  begin_if_possible();
+}
+
+void lowrank_exchange::update() {
+  const auto& cut = setup_.store->cut();
+  for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
+    const auto p = setup_.parameters[i];
+    const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
+    for (const auto id : cut.by_parameter[p]) {
+      const auto& c = cut.chunks[id];
+      setup_.arithmetic->update(setup_.rule, step,
+                                std::span(gradients_[i]).subspan(c.offset, c.count),
+                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
+                                history_.to_update(id, version_));
+    }
+  }
+}
+
+void lowrank_exchange::publish() {
+  const auto version = version_id{version_};
+  for (const auto p : setup_.parameters) {
+    for (const auto id : setup_.store->cut().by_parameter[p])
+      setup_.store->set_applied(id, version_);
+    setup_.store->publish(p, version_);
+  }
+  for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
+  tell(neighbours_->solver, layer_fresh{setup_.layer, version});
+}
+
+// -- first values, solver state -------------------------------------------------------------------------
+
+void lowrank_exchange::on(const chunk_landed& m) {
+  if (chunks_missing_ == 0)
+    throw logic_bug("first values after the first clock", value(m.version), version_);
+  if (--chunks_missing_ > 0) return;
+  version_ = value(m.version);
+  first_q(setup_.shape, {setup_.seed, setup_.layer, version_}, q_);
+  for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
+  publish();
+  begin_if_possible();
+}
+
+void lowrank_exchange::on(const history_arrived& m) {
+  const auto values = floats(m.values);
+  history_.write(m.chunk, m.slot, m.first, values);
+  if (setup_.awaited_state == 0) return;  // of a resumed run: it comes before any gradient
+  setup_.awaited_state -= std::min(setup_.awaited_state, values.size());
+  if (setup_.awaited_state == 0 && std::exchange(history_wanted_, false)) on(copy_history{});
+  begin_if_possible();
+}
+
+/// As server_shard's.
+void lowrank_exchange::on(const copy_history&) {
+  history_wanted_ = setup_.awaited_state > 0;
+  if (history_wanted_) return;
+  history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
+    tell(neighbours_->checkpointer, history_arrived{setup_.self, id, slot, version_id{version_},
+                                                    payload_of(std::move(values))});
+  });
+}
+
+void lowrank_exchange::on(const release_history& m) {
+  for (const auto p : setup_.parameters)
+    for (const auto id : setup_.store->cut().by_parameter[p])
+      require_reached(id, m.version, version_);
+  tell(m.to, history_released{history_.release(m.version)});
+}
+
+void lowrank_exchange::on(const shut_down&) {
+  quit();
+}
+
+}  // namespace poseidon

@@ -1,0 +1,32 @@
+// models/plan/lowrank_routes.hpp - which layers can go by low rank, as what matrices, and which worker adds up what of them.
+#pragma once
+#include "models/caffe.hpp"
+#include "models/device/lowrank.hpp"
+#include "models/net/net.hpp"
+#include "models/plan/routes.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace poseidon {
+
+/// Whether a layer's weights are a matrix at all.
+[[nodiscard]] bool has_matrix(const net_layer& layer);
+
+/// A layer's weights as the matrix that P and Q stand for.
+[[nodiscard]] lowrank_shape lowrank_shape_of(const net& n, std::size_t layer, std::uint32_t rank);
+/// The values that each node sends of P, and the owner of their sum: with it go the gradients of the layer's other parameters, as they are.
+[[nodiscard]] std::size_t lowrank_first_values(const net& n, std::size_t layer, std::uint32_t rank);
+
+/// The reason why a layer's gradient cannot be sent with that rank, or would save less than half of its values; empty if it can.
+[[nodiscard]] std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
+                                         const ::caffe::SolverParameter& solver);
+
+/// The worker that adds up what all send of each layer by low rank, by layer; of other layers worker 0. The largest goes to the
+/// worker that has the fewest bytes so far; ties by lower index, so that the answer depends on the arguments alone.
+[[nodiscard]] std::vector<worker_id> lowrank_owners(const net& n, const parameter_routes& routes,
+                                                    std::size_t workers);
+
+}  // namespace poseidon
