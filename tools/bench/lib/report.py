@@ -13,6 +13,7 @@ PLACES = {  # the section between <!-- begin SECTION --> and <!-- end SECTION --
     "large-nets": "cpu-training.md",
     "convergence": "convergence.md",
     "wire convergence": "convergence.md",
+    "fewer bytes": "accuracy-of-fewer-bytes.md",
     "ddp": "clusters.md",
     "cluster": "clusters.md",
     "routes": "routes.md",
