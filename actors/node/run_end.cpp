@@ -252,8 +252,13 @@ void run_end::begin() {
                        !core_.members.is_gone(seat) && !leaves && goodbye_.reason.empty();
     as_node.tell<close_link>(link, {waits ? "the run has ended" : goodbye_.reason, goodbye_.of});
   }
-  // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes.
-  for (const auto& a : core_.run.all()) as_node.tell_urgent<shut_down>(a, {});
+  // Past what waits in their mailboxes: of kernels that nobody needs any more there may be several passes. But the solver first shows
+  // what the other nodes have reported: the results of the last test.
+  for (const auto& a : core_.run.all())
+    if (a.target() == core_.run.the_trainer().end.target())
+      as_node.tell<shut_down>(a, {});
+    else
+      as_node.tell_urgent<shut_down>(a, {});
 }
 
 /// Handles are references, and some of those actors refer to the node: a circle would keep all of them.

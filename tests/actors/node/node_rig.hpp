@@ -34,6 +34,7 @@ inline std::string bytes_of(const std::filesystem::path& file) {
 struct node_display : progress {
   std::vector<std::string> lines;
   std::uint64_t done = 0;  // clocks
+  std::size_t tests = 0;   // whose results were shown
   std::vector<std::string> snapshots, snapshot_errors;
   std::vector<std::pair<std::uint64_t, std::string>> written;  // versions, and their bytes then
   std::vector<progress::view> views;
@@ -42,7 +43,9 @@ struct node_display : progress {
 
   void trained(const iteration&, const std::vector<output_value>&) override {}
   void tested(std::size_t, std::uint64_t, const std::vector<double>&,
-              const std::vector<output_value>&) override {}
+              const std::vector<output_value>&) override {
+    ++tests;
+  }
   void snapshot(std::uint64_t version, const std::string& path, const std::string& error) override {
     if (std::filesystem::exists(path)) written.emplace_back(version, bytes_of(path));
     snapshots.push_back(path);

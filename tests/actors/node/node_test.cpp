@@ -14,7 +14,8 @@ TEST_CASE("node: a node that is alone trains to the last clock and ends with 0")
   CHECK(t.folder.snapshot_files() == 2);  // parameters and solver state
 }
 
-TEST_CASE("node: a node at its end waits longer than its links may wait for a peer that is frozen") {
+TEST_CASE(
+    "node: a node at its end waits longer than its links may wait for a peer that is frozen") {
   node_setup setup;
   for (const auto limit : {std::chrono::milliseconds{700}, std::chrono::milliseconds{60000}}) {
     setup.cluster.silence_limit = limit;
@@ -36,6 +37,21 @@ TEST_CASE("node: nodes find each other, train every clock and end together") {
     }
     CHECK(t.nodes[0]->display->said("all are ready; sending first values"));
     CHECK(t.folder.snapshot_files() == 2);
+  }
+}
+
+TEST_CASE(
+    "node: the test after the last iteration is shown, in whatever order its reports and the end "
+    "arrive") {
+  for (unsigned seed = 1; seed <= 100; ++seed) {
+    CAPTURE(seed);
+    std::mt19937 random(seed);
+    node_rig t;
+    t.more_solver = "test_iter: 3 test_interval: 4 test_initialization: false ";
+    t.cluster(3);
+    t.go_on_anyhow(random);
+    for (const auto& n : t.nodes) REQUIRE(n->exit_code() == 0);
+    CHECK(t.nodes[0]->display->tests == 1);
   }
 }
 
