@@ -21,8 +21,8 @@ struct lowrank_turns {
       : owner(of), first_values(in_first), second_values(in_second), told_(step(begin, false)) {}
 
   const worker_id owner;
-  const std::size_t first_values,
-      second_values;  ///< in a frame of P, with what goes beside it; of Q
+  /// In a frame of P, with what goes beside it; of Q.
+  const std::size_t first_values, second_values;
 
   /// P and Q of all clocks are counted one after the other.
   [[nodiscard]] static constexpr std::uint64_t step(clock_id clock, bool second) {

@@ -20,14 +20,14 @@ VALUES = {
     "--token-file": ["token"], "--tls-cert": [None], "--tls-key": [None], "--tls-ca": [None], "--silence-limit": [3, "auto"],
     "--progress-limit": [9], "--survive": [1], "--lost-state": ["zero", "end"], "--batch-share": ["3,1", "equal"],
     "--global-batch": ["keep", "scale"], "--views": ["views"], "--routes": ["ps", "auto:100", "auto"], "--rank": [8], "--explain-routes": [None, "json"],
-    "--wire": ["float16"], "--staleness": [1], "--link-mbit": [10], "--bandwidth-budget": [10], "--web": [None, "127.0.0.1:0"],
+    "--wire": ["float16"], "--lossy": ["int8", "none"], "--staleness": [1], "--link-mbit": [10], "--bandwidth-budget": [10], "--web": [None, "127.0.0.1:0"],
     "--web-token-file": ["token"], "--trace": ["t"], "--graph": ["g"], "--csv": ["c"], "--tensorboard": ["b"],
     "--log-level": ["debug", "quiet"], "--level": [1], "--stage": ["a"], "--sigint-effect": ["none"], "--sighup-effect": ["stop"],
     "--log-format": ["caffe", "text"], "--log-dir": ["."], "--logical-devices": [2]}
 FLAGS = ("--own-data", "--autotune", "--witness", "--no-rejoin", "--quiet", "--json")
 # Said here once more, by hand: nobody takes an option from a joiner or gives it one by mistake.
 OF_THE_FIRST = set("""--solver --weights --snapshot --keep-snapshots --keep-best --stop-at --seed --synthetic --nodes --survive --lost-state --batch-share
-    --views --routes --rank --explain-routes --wire --staleness --csv --tensorboard --level --stage""".split())
+    --views --routes --rank --explain-routes --wire --lossy --staleness --csv --tensorboard --level --stage""".split())
 OF_WITNESSES = set("""--witness --join --listen --token-file --tls-cert --tls-key --tls-ca --silence-limit --progress-limit --no-rejoin --log-level --quiet
     --json --log-format --log-dir""".split())
 

@@ -1,17 +1,16 @@
 # tests/cluster/outer_test.py - nets with outer steps: against ordinary runs of one process each, bit for bit, as nodes come, go and are lost.
 import json
 import re
-import sys
 
 import cluster
 import loss_run
+import programs
 import small_run
 
-try:
-    import outer_oracle
-except ModuleNotFoundError as missing:
-    print(f"skipped: {missing}")
-    sys.exit(cluster.SKIPPED)
+if __name__ == "__main__":
+    programs.run_where("numpy")
+
+import outer_oracle  # noqa: E402
 
 AVERAGES = ("bn1/0", "bn1/1", "bn1/2")
 FEW, MANY = "poseidon {{ outer_steps: {} }}", "poseidon {{ outer_steps: {} outer_rate: 0.7 outer_momentum: 0.5 }}"

@@ -13,10 +13,10 @@ using test::sim_options;
 
 namespace {
 
-constexpr std::uint64_t clocks = 8;
+constexpr std::uint64_t lowrank_clocks = 8;
 
 /// Convolution with a bias, an inner product without one and a transposed one by low rank; one layer on the server.
-constexpr const char* net_text = R"(
+constexpr const char* lowrank_net = R"(
   layer { name: "data" type: "DummyData" top: "x" top: "y"
     dummy_data_param { shape { dim: 4 dim: 8 dim: 5 dim: 5 } shape { dim: 4 dim: 3 }
       data_filler { type: "gaussian" std: 1 } data_filler { type: "uniform" } } }
@@ -32,13 +32,13 @@ constexpr const char* net_text = R"(
   layer { name: "loss" type: "EuclideanLoss" bottom: "ip3" bottom: "y" top: "loss" }
 )";
 
-sim_options on(std::size_t workers, unsigned seed, const std::string& more = "") {
+sim_options lowrank_on(std::size_t workers, unsigned seed, const std::string& more = "") {
   sim_options o;
   o.solver =
       "base_lr: 0.01 lr_policy: 'fixed' momentum: 0.5 weight_decay: 0.001 snapshot_after_train: "
       "false max_iter: " +
-      std::to_string(clocks) + " " + more;
-  o.net = net_text;
+      std::to_string(lowrank_clocks) + " " + more;
+  o.net = lowrank_net;
   o.workers = workers;
   o.seed = seed;
   o.by_lowrank = {"conv", "ip1", "ip2"};
@@ -46,53 +46,54 @@ sim_options on(std::size_t workers, unsigned seed, const std::string& more = "")
 }
 
 /// What all nodes have at the end.
-parameter_arrays trained(const sim_options& o) {
+parameter_arrays trained_by_lowrank(const sim_options& o) {
   const sim_cluster c(o);
   CHECK(c.faults() == std::vector<std::string>{});
   REQUIRE(c.done().size() == o.workers);
   for (std::size_t w = 1; w < o.workers; ++w) {
     CAPTURE(w);
-    CHECK(c.parameters(w, clocks) == c.parameters(0, clocks));
+    CHECK(c.parameters(w, lowrank_clocks) == c.parameters(0, lowrank_clocks));
   }
-  return c.parameters(0, clocks);
+  return c.parameters(0, lowrank_clocks);
 }
 
 }  // namespace
 
 TEST_CASE("lowrank: in whatever order events come, all nodes end with the same bits") {
   for (const std::size_t workers : {2, 3}) {
-    const auto right = trained(on(workers, 1));
+    const auto right = trained_by_lowrank(lowrank_on(workers, 1));
     for (unsigned seed = 2; seed <= 12; ++seed) {
       CAPTURE(seed);
-      CHECK(trained(on(workers, seed)) == right);
+      CHECK(trained_by_lowrank(lowrank_on(workers, seed)) == right);
     }
   }
 }
 
 TEST_CASE(
     "lowrank: replicas and micro-batches of a node are one gradient, in any order of events") {
-  auto o = on(2, 1, "iter_size: 2 ");
+  auto o = lowrank_on(2, 1, "iter_size: 2 ");
   o.replicas = 2;
-  const auto right = trained(o);
-  for (o.seed = 2; o.seed <= 8; ++o.seed) CHECK(trained(o) == right);
+  const auto right = trained_by_lowrank(o);
+  for (o.seed = 2; o.seed <= 8; ++o.seed) CHECK(trained_by_lowrank(o) == right);
 }
 
 TEST_CASE(
     "lowrank: with staleness, and with a solver of two arrays, all nodes have the same bits") {
   for (unsigned seed = 1; seed <= 8; ++seed) {
     CAPTURE(seed);
-    (void)trained(on(3, seed, "poseidon { staleness: 2 } "));
-    (void)trained(on(2, seed, "type: 'Adam' momentum2: 0.999 "));
+    (void)trained_by_lowrank(lowrank_on(3, seed, "poseidon { staleness: 2 } "));
+    (void)trained_by_lowrank(lowrank_on(2, seed, "type: 'Adam' momentum2: 0.999 "));
   }
 }
 
 TEST_CASE("lowrank: fewer bytes travel than on the server, and the result is near that one") {
-  const sim_cluster by_lowrank(on(2, 1));
-  auto o = on(2, 1);
+  const sim_cluster by_lowrank(lowrank_on(2, 1));
+  auto o = lowrank_on(2, 1);
   o.by_lowrank.clear();
   const sim_cluster by_server(o);
   CHECK(2 * by_lowrank.bytes_sent() < by_server.bytes_sent());
-  const auto a = by_lowrank.parameters(0, clocks), b = by_server.parameters(0, clocks);
+  const auto a = by_lowrank.parameters(0, lowrank_clocks),
+             b = by_server.parameters(0, lowrank_clocks);
   const auto first = by_server.first_values();
   double apart = 0, moved = 0;
   for (std::size_t p = 0; p < a.size(); ++p)
