@@ -75,7 +75,6 @@ std::vector<frame_header> one_of_each() {
       frames::worker_done{version_id{40}},
       frames::gradient_squares{clock_id{1ull << 40}},
       frames::factors{layer_id{9}, clock_id{1ull << 40}, 256, 1ull << 33},
-      frames::lowrank_factor{layer_id{9}, clock_id{1ull << 40}, true},
       frames::probe{3, true},
       frames::probe_heard{3},
       frames::watch{-1, 200},
@@ -117,7 +116,8 @@ std::vector<frame_header> one_of_each() {
       frames::view_accepted{7, {3, seat_id{2}}, {4, seat_id{9}}},
       frames::summed_gradient{chunk_id{7}, clock_id{1ull << 41}, 0.5f, -0.25f, 1e-20f, 0xdeadbeef},
       frames::shared_state{9, 1ull << 33},
-      frames::gathering{2, 3}};
+      frames::gathering{2, 3},
+      frames::lowrank_factor{layer_id{9}, clock_id{1ull << 40}, true}};
 }
 
 template <class F>
