@@ -17,22 +17,14 @@ factor_broadcast::factor_broadcast(actor_context context, factor_broadcast_setup
     : actor(context),
       setup_(std::move(setup)),
       gate_(setup_.of_side_branch, setup_.staleness),
-      history_(setup_.store->cut(), setup_.update.arrays(), setup_.updates.get(),
-               setup_.former_states) {
+      copy_({setup_.store, setup_.parameters, setup_.frozen, setup_.update.arrays(),
+             setup_.updates.get(), setup_.computes, setup_.awaited_state, setup_.former_states}) {
   updates_ = std::move(setup_.updates);
-  const auto& cut = setup_.store->cut();
-  for (const auto p : setup_.parameters) {
-    std::size_t values = 0;
-    for (const auto id : cut.by_parameter[p]) {
-      // A device that does not compute makes no updates: its factors only have a size and take time.
-      history_.add(id, computes());
-      values += cut.chunks[id].count;
-    }
-    const memory_for use("a gradient made of factors");
-    gradients_.emplace_back(!setup_.update.is_mean() && computes() && !on_device() ? values : 0);
-    chunks_missing_ += cut.by_parameter[p].size();
-  }
-  for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
+  // A device that does not compute makes no updates: its factors only have a size and take time.
+  const bool makes_gradients = !setup_.update.is_mean() && computes() && !on_device();
+  const memory_for use("a gradient made of factors");
+  for (std::size_t i = 0; i < setup_.parameters.size(); ++i)
+    gradients_.emplace_back(makes_gradients ? copy_.values_of(i) : 0);
 }
 
 void factor_broadcast::on(const connect_factor_broadcast& m) {
@@ -42,8 +34,8 @@ void factor_broadcast::on(const connect_factor_broadcast& m) {
 // -- factors out, factors in ----------------------------------------------------------------------------
 
 factor_broadcast::clock_state& factor_broadcast::at(clock_id clock) {
-  if (chunks_missing_ == 0 && value(clock) < version_)
-    throw logic_bug("factors of a clock that has finished", value(clock), version_);
+  if (copy_.has_first_values() && value(clock) < copy_.version())
+    throw logic_bug("factors of a clock that has finished", value(clock), copy_.version());
   auto& c = clocks_[value(clock)];
   c.landed.resize(setup_.workers);
   c.steps.resize(setup_.workers);
@@ -130,9 +122,9 @@ void factor_broadcast::take(clock_id clock, worker_id worker, std::size_t rows) 
 // -- updates --------------------------------------------------------------------------------------------
 
 void factor_broadcast::update_if_complete() {
-  if (chunks_missing_ > 0 || setup_.awaited_state > 0 || history_.is_released()) return;
+  if (!copy_.is_ready()) return;
   // A worker's clocks come in order, so the clock after this one cannot be complete before it.
-  const auto it = clocks_.find(version_);
+  const auto it = clocks_.find(copy_.version());
   if (it == clocks_.end() || it->second.complete < setup_.workers) return;
   const bool nothing = it->second.rows == 0;
   clocks_.erase(it);
@@ -146,10 +138,10 @@ void factor_broadcast::update_if_complete() {
     step_here();
   else
     make_mean(nothing);
-  ++version_;
+  copy_.made();
   const auto end = now_ns();
   setup_.overlap->ended(end);
-  const auto clock = version_ - 1;
+  const auto clock = copy_.version() - 1;
   const auto sent = sent_at_ns_.extract(clock);
   if (!setup_.trace.empty()) {
     auto* lane = setup_.trace[clock % setup_.trace.size()];
@@ -161,50 +153,41 @@ void factor_broadcast::update_if_complete() {
 
 /// Only issues the update: kernels that read the fresh values wait for it on the device.
 void factor_broadcast::update_on_device() {
-  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  const auto [u, v] = setup_.factors->all(clock_id{copy_.version()});
   factor_update f{setup_.product, u, v, {}, setup_.factors};
   for (const auto p : setup_.parameters)
-    f.parameters.emplace_back(value(p),
-                              step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale));
-  (*updates_)->update_by_factors(f, version_ + 1);
+    f.parameters.emplace_back(
+        value(p), step_of(setup_.solver, setup_.of_net[p], copy_.version(), setup_.scale));
+  (*updates_)->update_by_factors(f, copy_.version() + 1);
 }
 
 void factor_broadcast::update_here() {
-  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  const auto [u, v] = setup_.factors->all(clock_id{copy_.version()});
   const auto bias = gradients_.size() > 1 ? std::span(gradients_[1]) : std::span<float>();
   setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, gradients_[0], bias);
-  const auto& cut = setup_.store->cut();
-  for (std::size_t i = 0; computes() && i < setup_.parameters.size(); ++i) {
-    const auto p = setup_.parameters[i];
-    const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
-    for (const auto id : cut.by_parameter[p]) {
-      const auto& c = cut.chunks[id];
-      setup_.arithmetic->update(*setup_.update.solver(), step,
-                                std::span(gradients_[i]).subspan(c.offset, c.count),
-                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
-                                history_.to_update(id, version_));
-    }
-  }
+  if (computes())
+    copy_.update(*setup_.arithmetic,
+                 {*setup_.update.solver(), setup_.solver, setup_.of_net, setup_.scale}, gradients_);
 }
 
 /// Where the program wants it, or the version is to lie: the memory of a parameter has no gaps between its chunks.
 void factor_broadcast::make_mean(bool nothing) {
   using is = parameter_store::mean_is;
   auto mean = setup_.lent == nullptr ? std::span<float>() : setup_.lent->mean();
-  setup_.store->set_mean(setup_.parameters.front(), version_ + 1,
+  setup_.store->set_mean(setup_.parameters.front(), copy_.version() + 1,
                          nothing        ? is::nothing
                          : mean.empty() ? is::here
                                         : is::with_program);
   if (nothing) return;  // nobody reads it
-  const auto [u, v] = setup_.factors->all(clock_id{version_});
-  if (mean.empty()) mean = setup_.store->values(setup_.parameters.front(), version_ + 1);
+  const auto [u, v] = setup_.factors->all(clock_id{copy_.version()});
+  if (mean.empty()) mean = setup_.store->values(setup_.parameters.front(), copy_.version() + 1);
   setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, mean, {});
   if (computes()) setup_.arithmetic->scale(setup_.scale, mean, mean);
 }
 
 /// As the shards do where the gradient comes as a whole.
 void factor_broadcast::step_here() {
-  const auto [u, v] = setup_.factors->all(clock_id{version_});
+  const auto [u, v] = setup_.factors->all(clock_id{copy_.version()});
   setup_.arithmetic->reconstruct_gradient(setup_.product, u, v, gradients_[0], {});
   if (!computes()) return;
   const auto step = setup_.lent->step().value();
@@ -212,18 +195,15 @@ void factor_broadcast::step_here() {
     const auto& c = setup_.store->cut().chunks[id];
     setup_.arithmetic->step(setup_.update.optimizer(), step, setup_.scale,
                             std::span(gradients_[0]).subspan(c.offset, c.count),
-                            base_of(*setup_.store, id, version_, *setup_.lent),
-                            setup_.store->at(id, version_ + 1), history_.to_update(id, version_));
+                            base_of(*setup_.store, id, copy_.version(), *setup_.lent),
+                            setup_.store->at(id, copy_.version() + 1),
+                            copy_.history().to_update(id, copy_.version()));
   }
 }
 
 void factor_broadcast::publish(bool nothing) {
-  const auto version = version_id{version_};
-  for (const auto p : setup_.parameters) {
-    for (const auto id : setup_.store->cut().by_parameter[p])
-      setup_.store->set_applied(id, version_);
-    setup_.store->publish(p, version_);
-  }
+  copy_.publish();
+  const auto version = version_id{copy_.version()};
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
   tell(neighbours_->solver, layer_fresh{setup_.layer, version, nothing});
 }
@@ -231,41 +211,31 @@ void factor_broadcast::publish(bool nothing) {
 // -- first values, solver state -------------------------------------------------------------------------
 
 void factor_broadcast::on(const chunk_landed& m) {
-  if (chunks_missing_ == 0)
-    throw logic_bug("first values after the first clock", value(m.version), version_);
-  if (--chunks_missing_ > 0) return;
-  version_ = value(m.version);
+  if (!copy_.take_first(m.version)) return;
   if (m.nothing)
-    setup_.store->set_mean(setup_.parameters.front(), version_, parameter_store::mean_is::nothing);
-  for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
+    setup_.store->set_mean(setup_.parameters.front(), copy_.version(),
+                           parameter_store::mean_is::nothing);
   publish(m.nothing);
   update_if_complete();
 }
 
 void factor_broadcast::on(const history_arrived& m) {
-  const auto values = floats(m.values);
-  history_.write(m.chunk, m.slot, m.first, values);
-  if (setup_.awaited_state == 0) return;  // of a resumed run: it comes before any factors
-  setup_.awaited_state -= std::min(setup_.awaited_state, values.size());
-  if (setup_.awaited_state == 0 && std::exchange(history_wanted_, false)) on(copy_history{});
+  if (copy_.take_state(m)) on(copy_history{});
   update_if_complete();
 }
 
 /// As server_shard's.
 void factor_broadcast::on(const copy_history&) {
-  history_wanted_ = setup_.awaited_state > 0;
-  if (history_wanted_) return;
-  history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
-    tell(neighbours_->checkpointer, history_arrived{setup_.self, id, slot, version_id{version_},
-                                                    payload_of(std::move(values))});
+  if (!copy_.gives_state()) return;
+  copy_.history().for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
+    tell(neighbours_->checkpointer,
+         history_arrived{setup_.self, id, slot, version_id{copy_.version()},
+                         payload_of(std::move(values))});
   });
 }
 
 void factor_broadcast::on(const release_history& m) {
-  for (const auto p : setup_.parameters)
-    for (const auto id : setup_.store->cut().by_parameter[p])
-      require_reached(id, m.version, version_);
-  tell(m.to, history_released{history_.release(m.version)});
+  tell(m.to, history_released{copy_.release(m.version)});
 }
 
 void factor_broadcast::on(const shut_down&) {

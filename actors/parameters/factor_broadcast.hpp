@@ -33,8 +33,8 @@
 #include "actors/parameters/factor_store.hpp"
 #include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/gradient_source.hpp"
+#include "actors/parameters/node_copy.hpp"
 #include "actors/parameters/parameter_store.hpp"
-#include "actors/parameters/solver_history.hpp"
 #include "actors/parameters/whole_gate.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
@@ -120,7 +120,9 @@ class factor_broadcast : public actor<factor_broadcast> {
   void give(clock_id clock);
   void send(clock_id clock);
   void take(clock_id clock, worker_id worker, std::size_t rows);
-  [[nodiscard]] bool on_device() const { return history_.on_device(setup_.parameters.front()); }
+  [[nodiscard]] bool on_device() const {
+    return copy_.history().on_device(setup_.parameters.front());
+  }
   void update_if_complete();
   void update_on_device();
   void update_here();
@@ -132,12 +134,9 @@ class factor_broadcast : public actor<factor_broadcast> {
   factor_broadcast_setup setup_;
   until_end<connect_factor_broadcast> neighbours_{this};
   until_end<std::shared_ptr<device_updates>> updates_{this};  // the setup's
-  std::size_t chunks_missing_ = 0;                            // of the first values
-  std::uint64_t version_ = 0;                                 // valid once no chunk is missing
   std::map<std::uint64_t, clock_state> clocks_;
   whole_gate gate_;
-  solver_history history_;
-  bool history_wanted_ = false;  // for a snapshot, when the state of the view before has come
+  node_copy copy_;
   std::vector<std::vector<float>> gradients_;  // by place in setup_.parameters
   bool entered_ = false;
   std::map<std::uint64_t, std::int64_t> sent_at_ns_;  // by clock under way

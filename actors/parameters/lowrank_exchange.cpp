@@ -1,11 +1,9 @@
 #include "actors/parameters/lowrank_exchange.hpp"
 
 #include "actors/core/logic_bug.hpp"
-#include "actors/parameters/chunk_update.hpp"
 #include "actors/parameters/send_order.hpp"
 #include "messages/float_payload.hpp"
 #include "models/no_memory.hpp"
-#include "models/solver/solver_file.hpp"
 
 #include <algorithm>
 
@@ -15,20 +13,12 @@ lowrank_exchange::lowrank_exchange(actor_context context, lowrank_exchange_setup
     : actor(context),
       setup_(std::move(setup)),
       gate_(setup_.of_side_branch, setup_.staleness),
-      history_(setup_.store->cut(), history_count(setup_.rule.kind), nullptr, setup_.former_states),
+      copy_({setup_.store, setup_.parameters, setup_.frozen, history_count(setup_.rule.kind),
+             nullptr, true, setup_.awaited_state, setup_.former_states}),
       parts_(setup_.workers) {
   const memory_for use("a gradient made of P and Q");
-  const auto& cut = setup_.store->cut();
-  for (const auto p : setup_.parameters) {
-    std::size_t values = 0;
-    for (const auto id : cut.by_parameter[p]) {
-      history_.add(id);
-      values += cut.chunks[id].count;
-    }
-    gradients_.emplace_back(values);
-    chunks_missing_ += cut.by_parameter[p].size();
-  }
-  for (const auto p : setup_.frozen) chunks_missing_ += cut.by_parameter[p].size();
+  for (std::size_t i = 0; i < setup_.parameters.size(); ++i)
+    gradients_.emplace_back(copy_.values_of(i));
   q_.resize(setup_.shape.q_values());
 }
 
@@ -61,18 +51,16 @@ void lowrank_exchange::complete(clock_id clock) {
 /// Q and the error memory of a clock come from the clock before. The gradient waits where it lies: it stays valid until this layer's
 /// version of this clock is here.
 void lowrank_exchange::begin_if_possible() {
-  if (step_ != step::waiting || chunks_missing_ > 0 || setup_.awaited_state > 0 ||
-      history_.is_released() || ready_.erase(version_) == 0)
-    return;
+  if (step_ != step::waiting || !copy_.is_ready() || ready_.erase(copy_.version()) == 0) return;
   if (setup_.own_thread && !std::exchange(entered_, true)) setup_.arithmetic->enter_thread(1);
   sent_at_ns_ = now_ns();
   setup_.overlap->began(sent_at_ns_);
-  const auto m = setup_.memory->make_from(version_);
-  setup_.arithmetic->add(m, setup_.gradient->total(version_, 0));
+  const auto m = setup_.memory->make_from(copy_.version());
+  setup_.arithmetic->add(m, setup_.gradient->total(copy_.version(), 0));
   std::vector<float> values(setup_.shape.p_values());
   lowrank_p(setup_.shape, m, q_, values);
   for (std::size_t i = 1; i < setup_.parameters.size(); ++i) {
-    const auto beside = setup_.gradient->total(version_, i);
+    const auto beside = setup_.gradient->total(copy_.version(), i);
     values.insert(values.end(), beside.begin(), beside.end());
   }
   step_ = step::first;
@@ -82,24 +70,26 @@ void lowrank_exchange::begin_if_possible() {
 void lowrank_exchange::give(std::vector<float> values) {
   auto part = payload_of(std::move(values));
   if (owns()) return take_part(setup_.self, std::move(part));
-  setup_.turns->set_told(clock_id{version_}, step_ == step::second);
+  setup_.turns->set_told(clock_id{copy_.version()}, step_ == step::second);
   send(setup_.turns->owner, part);
 }
 
 void lowrank_exchange::send(worker_id to, const payload& values) {
   tell(neighbours_->links[value(to)],
-       send_frame{frames::lowrank_factor{setup_.layer, clock_id{version_}, step_ == step::second},
-                  values, forward_order(version_ + 1, setup_.layer)},
+       send_frame{
+           frames::lowrank_factor{setup_.layer, clock_id{copy_.version()}, step_ == step::second},
+           values, forward_order(copy_.version() + 1, setup_.layer)},
        values.bytes.size());
 }
 
 // -- the sums -------------------------------------------------------------------------------------------
 
 void lowrank_exchange::on(const lowrank_landed& m) {
-  if (history_.is_released()) return;  // of a view that has ended for this node
+  if (copy_.history().is_released()) return;  // of a view that has ended for this node
   if (owns()) return take_part(m.from, m.values);
-  if (value(m.clock) != version_ || m.second != (step_ == step::second) || step_ == step::waiting)
-    throw logic_bug("P or Q out of turn", value(m.clock), version_);
+  if (value(m.clock) != copy_.version() || m.second != (step_ == step::second) ||
+      step_ == step::waiting)
+    throw logic_bug("P or Q out of turn", value(m.clock), copy_.version());
   take_sum(m.values);
 }
 
@@ -107,7 +97,8 @@ void lowrank_exchange::on(const lowrank_landed& m) {
 void lowrank_exchange::take_part(worker_id from, payload values) {
   auto& part = parts_.at(from);
   if (part.owner != nullptr)
-    throw logic_bug("a part twice of worker " + std::to_string(value(from)), value(from), version_);
+    throw logic_bug("a part twice of worker " + std::to_string(value(from)), value(from),
+                    copy_.version());
   part = std::move(values);
   if (++parts_there_ == setup_.workers) add_up();
 }
@@ -122,7 +113,7 @@ void lowrank_exchange::add_up() {
   parts_.assign(setup_.workers, {});
   parts_there_ = 0;
   const auto all = payload_of(std::move(sum));
-  setup_.turns->set_told(clock_id{version_}, step_ == step::second);
+  setup_.turns->set_told(clock_id{copy_.version()}, step_ == step::second);
   for (std::size_t w = 0; w < setup_.workers; ++w)
     if (const auto to = as_id<worker_id>(w); to != setup_.self) send(to, all);
   take_sum(all);
@@ -142,11 +133,11 @@ void lowrank_exchange::take_p(const payload& sum) {
     std::copy_n(beside.begin(), gradients_[i].size(), gradients_[i].begin());
     beside = beside.subspan(gradients_[i].size());
   }
-  const auto m = setup_.memory->being_made(version_ + 1);
+  const auto m = setup_.memory->being_made(copy_.version() + 1);
   std::vector<float> q(setup_.shape.q_values());
   lowrank_q(setup_.shape, m, values, q);
   lowrank_take_off(setup_.shape, values, q, m);
-  setup_.memory->made(version_ + 1);
+  setup_.memory->made(copy_.version() + 1);
   step_ = step::second;
   give(std::move(q));
 }
@@ -154,13 +145,14 @@ void lowrank_exchange::take_p(const payload& sum) {
 void lowrank_exchange::take_q(const payload& sum) {
   lowrank_gradient(setup_.shape, floats(p_), floats(sum), gradients_[0]);
   p_ = {};
-  update();
-  ++version_;
-  warm_start(setup_.shape, {setup_.seed, setup_.layer, version_}, floats(sum), q_);
+  copy_.update(*setup_.arithmetic, {setup_.rule, setup_.solver, setup_.of_net, setup_.scale},
+               gradients_);
+  copy_.made();
+  warm_start(setup_.shape, {setup_.seed, setup_.layer, copy_.version()}, floats(sum), q_);
   step_ = step::waiting;
   const auto end = now_ns();
   setup_.overlap->ended(end);
-  const auto clock = version_ - 1;
+  const auto clock = copy_.version() - 1;
   if (!setup_.trace.empty())
     setup_.trace[clock % setup_.trace.size()]->record(
         {setup_.name, span_phase::exchange, sent_at_ns_, end, clock});
@@ -168,28 +160,9 @@ void lowrank_exchange::take_q(const payload& sum) {
   begin_if_possible();
 }
 
-void lowrank_exchange::update() {
-  const auto& cut = setup_.store->cut();
-  for (std::size_t i = 0; i < setup_.parameters.size(); ++i) {
-    const auto p = setup_.parameters[i];
-    const auto step = step_of(setup_.solver, setup_.of_net[p], version_, setup_.scale);
-    for (const auto id : cut.by_parameter[p]) {
-      const auto& c = cut.chunks[id];
-      setup_.arithmetic->update(setup_.rule, step,
-                                std::span(gradients_[i]).subspan(c.offset, c.count),
-                                setup_.store->at(id, version_), setup_.store->at(id, version_ + 1),
-                                history_.to_update(id, version_));
-    }
-  }
-}
-
 void lowrank_exchange::publish() {
-  const auto version = version_id{version_};
-  for (const auto p : setup_.parameters) {
-    for (const auto id : setup_.store->cut().by_parameter[p])
-      setup_.store->set_applied(id, version_);
-    setup_.store->publish(p, version_);
-  }
+  copy_.publish();
+  const auto version = version_id{copy_.version()};
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
   tell(neighbours_->solver, layer_fresh{setup_.layer, version});
 }
@@ -197,40 +170,29 @@ void lowrank_exchange::publish() {
 // -- first values, solver state -------------------------------------------------------------------------
 
 void lowrank_exchange::on(const chunk_landed& m) {
-  if (chunks_missing_ == 0)
-    throw logic_bug("first values after the first clock", value(m.version), version_);
-  if (--chunks_missing_ > 0) return;
-  version_ = value(m.version);
-  first_q(setup_.shape, {setup_.seed, setup_.layer, version_}, q_);
-  for (const auto p : setup_.frozen) setup_.store->publish(p, version_);
+  if (!copy_.take_first(m.version)) return;
+  first_q(setup_.shape, {setup_.seed, setup_.layer, copy_.version()}, q_);
   publish();
   begin_if_possible();
 }
 
 void lowrank_exchange::on(const history_arrived& m) {
-  const auto values = floats(m.values);
-  history_.write(m.chunk, m.slot, m.first, values);
-  if (setup_.awaited_state == 0) return;  // of a resumed run: it comes before any gradient
-  setup_.awaited_state -= std::min(setup_.awaited_state, values.size());
-  if (setup_.awaited_state == 0 && std::exchange(history_wanted_, false)) on(copy_history{});
+  if (copy_.take_state(m)) on(copy_history{});
   begin_if_possible();
 }
 
 /// As server_shard's.
 void lowrank_exchange::on(const copy_history&) {
-  history_wanted_ = setup_.awaited_state > 0;
-  if (history_wanted_) return;
-  history_.for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
-    tell(neighbours_->checkpointer, history_arrived{setup_.self, id, slot, version_id{version_},
-                                                    payload_of(std::move(values))});
+  if (!copy_.gives_state()) return;
+  copy_.history().for_each([&](chunk_id id, std::uint32_t slot, std::vector<float> values) {
+    tell(neighbours_->checkpointer,
+         history_arrived{setup_.self, id, slot, version_id{copy_.version()},
+                         payload_of(std::move(values))});
   });
 }
 
 void lowrank_exchange::on(const release_history& m) {
-  for (const auto p : setup_.parameters)
-    for (const auto id : setup_.store->cut().by_parameter[p])
-      require_reached(id, m.version, version_);
-  tell(m.to, history_released{history_.release(m.version)});
+  tell(m.to, history_released{copy_.release(m.version)});
 }
 
 void lowrank_exchange::on(const shut_down&) {

@@ -37,8 +37,8 @@
 #include "actors/parameters/error_memory.hpp"
 #include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/lowrank_turns.hpp"
+#include "actors/parameters/node_copy.hpp"
 #include "actors/parameters/parameter_store.hpp"
-#include "actors/parameters/solver_history.hpp"
 #include "actors/parameters/whole_gate.hpp"
 #include "messages/link.hpp"
 #include "messages/training.hpp"
@@ -129,18 +129,14 @@ class lowrank_exchange : public actor<lowrank_exchange> {
   void take_sum(const payload& sum);
   void take_p(const payload& sum);
   void take_q(const payload& sum);
-  void update();
   void publish();
   void send(worker_id to, const payload& values);
 
   lowrank_exchange_setup setup_;
   until_end<connect_lowrank_exchange> neighbours_{this};
   whole_gate gate_;
-  solver_history history_;
-  bool history_wanted_ = false;  // for a snapshot, when the state of the view before has come
+  node_copy copy_;
   bool entered_ = false;
-  std::size_t chunks_missing_ = 0;  // of the first values
-  std::uint64_t version_ = 0;       // valid once no chunk is missing
   std::map<std::pair<std::uint64_t, std::uint32_t>, std::size_t> done_;  // by clock, micro-batch
   std::set<std::uint64_t> ready_;                                        // clocks to be exchanged
   step step_ = step::waiting;
