@@ -70,12 +70,13 @@ bool leading::gone(seat_id seat, const std::string& why) {
   return true;
 }
 
-/// Who does not know whether the leader has heard it says it again.
+/// Who does not know whether the leader has heard it says it again. A witness votes in a view as soon as it hears that it is agreed on,
+/// and may leave before this node has entered that view.
 void leading::leaves(seat_id seat, const std::string& why) {
   if (leaving_.insert(seat).second)
     core_.setup.display->note(core_.view().name_of(seat) + " leaves" +
                               (why.empty() ? "" : ": " + why));
-  if (core_.view().has_witness(seat)) {
+  if (core_.is_witness(seat)) {
     witnesses_.leaves(seat);
     return change_witnesses();
   }

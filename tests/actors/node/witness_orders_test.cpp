@@ -1,6 +1,6 @@
 // Two or three nodes train, and a witness votes: whoever is killed, cut off, or leaves, in whatever order, one side goes on at most, and
 // no bit is lost. POSEIDON_PARTITIONS: in how many orders, from the seed POSEIDON_LOSSES_SEED on.
-#include "tests/actors/node/resumed_run.hpp"
+#include "tests/actors/node/time_passes.hpp"
 #include "tests/number_asked.hpp"
 
 #include <map>
@@ -158,7 +158,48 @@ void lose_anything(std::uint32_t seed, bool comes_first) {
   if (!ended_early && has_trained && exact) CHECK(t.weights(t.clocks) == test::chained(t, views));
 }
 
+/// It has begun to vote some messages ago at most, so the members may not have got that far, and others may come or go at the same time.
+void leave_early(std::uint32_t seed) {
+  CAPTURE(seed);
+  std::mt19937 random(seed);
+  node_rig t;
+  t.clocks = 1000000;  // the run's end is no way out
+  t.survive = 1;
+  const std::size_t members = 2 + random() % 2, witness = members;
+  CAPTURE(members);
+  t.cluster(members);
+  REQUIRE(t.until_clock(2));
+  t.witness_at("w", {"a", "b"});
+  REQUIRE(
+      test::until(t, [&] { return t.nodes[witness]->display->said("and this witness votes"); }));
+  t.some_turns(random, random() % 2 == 0 ? 3 : 300);
+  const bool leaves_first = random() % 2 == 0;
+  if (leaves_first) t.interrupt(witness, {15, false, true});
+  const auto also = random() % 4;
+  CAPTURE(also);
+  if (also == 1) t.interrupt(random() % members, {15, false, true});
+  if (also == 2 && members == 3) t.kill(random() % members);
+  if (also == 3) (void)t.joiner("x", {"a", "b"});
+  t.some_turns(random, 100);
+  if (!leaves_first) t.interrupt(witness, {15, false, true});
+  const bool has_ended = test::until(
+      t, [&] { return t.nodes[witness]->result.has_value(); }, 3000);  // a minute
+  const auto ends = t.ends();
+  CAPTURE(ends);
+  REQUIRE(has_ended);
+  CHECK(t.nodes[witness]->exit_code() == 143);
+  CHECK(t.nodes[witness]->error() == "");
+}
+
 }  // namespace
+
+TEST_CASE(
+    "witness: it leaves when it is told to, however early, and whoever comes or goes beside it") {
+  const auto seeds = test::number_asked("POSEIDON_PARTITIONS", 60);
+  const auto first = test::number_asked("POSEIDON_LOSSES_SEED", 1);
+  for (auto seed = first; seed < first + seeds; ++seed)
+    leave_early(static_cast<std::uint32_t>(seed));
+}
 
 TEST_CASE("witness: whatever is killed or cut off, one side goes on at most, bit for bit") {
   const auto seeds = test::number_asked("POSEIDON_PARTITIONS", 60);
