@@ -82,10 +82,12 @@ bool may_choose(const route_load& load) {
 void check_lowrank(const route_request& request, const std::vector<std::uint32_t>& ranks) {
   const bool asked =
       std::any_of(ranks.begin(), ranks.end(), [](std::uint32_t rank) { return rank > 0; });
-  if (asked && !request.node.compute->computes())
-    throw spec_error(
-        "--routes lowrank: a replay has no gradients that could be approximated. Give it --routes "
-        "ps, sfb or auto, without --rank.");
+  const auto share = request.run.solver.spec.poseidon().replay().byte_scale();
+  if (asked && !request.node.compute->computes() && share != 1)
+    throw spec_error("--routes lowrank: with bytes=" + plain_number(static_cast<float>(share)) +
+                     " a replay has a part of each matrix, and P and Q are made of whole ones. Give "
+                     "it --devices replay:FILE without bytes=, or --routes ps, sfb or auto, without "
+                     "--rank.");
 }
 
 /// By layer. Where nothing was predicted the reason is the option, or that this device gives no times to choose by.

@@ -3,7 +3,6 @@
 #include "models/random.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 
@@ -16,14 +15,6 @@ float drawn(const lowrank_draw& d, std::size_t i) {
   const auto words = random_words(d.seed, random_use::lowrank, value(d.layer), d.clock,
                                   static_cast<std::uint32_t>(i / 4));
   return 2 * unit_float(words[i % 4]) - 1;
-}
-
-/// Calls f with the rank as a constant, for loops of fixed length.
-template <class F>
-void by_rank(std::size_t rank, F f) {
-  if (rank == 4) return f(std::integral_constant<std::size_t, 4>{});
-  if (rank == 8) return f(std::integral_constant<std::size_t, 8>{});
-  f(rank);
 }
 
 }  // namespace
@@ -43,31 +34,6 @@ void warm_start(const lowrank_shape& shape, const lowrank_draw& draw, std::span<
     for (auto i = k; i < sum.size(); i += rank)
       q[i] = largest == 0 ? drawn(draw, i) : std::ldexp(sum[i], -exponent);
   }
-}
-
-void lowrank_p(const lowrank_shape& shape, std::span<const float> m, std::span<const float> q,
-               std::span<float> p) {
-  by_rank(shape.rank, [&](auto rank) {
-    for (std::size_t i = 0; i < shape.rows; ++i) {
-      const auto* const row = m.data() + i * shape.columns;
-      std::array<float, max_rank> sums{};
-      for (std::size_t j = 0; j < shape.columns; ++j)
-        for (std::size_t k = 0; k < rank; ++k) sums[k] += row[j] * q[j * rank + k];
-      for (std::size_t k = 0; k < rank; ++k) p[i * rank + k] = sums[k];
-    }
-  });
-}
-
-void lowrank_q(const lowrank_shape& shape, std::span<const float> m, std::span<const float> p,
-               std::span<float> q) {
-  std::fill_n(q.begin(), shape.q_values(), 0.0f);
-  by_rank(shape.rank, [&](auto rank) {
-    for (std::size_t i = 0; i < shape.rows; ++i) {
-      const auto* const row = m.data() + i * shape.columns;
-      for (std::size_t j = 0; j < shape.columns; ++j)
-        for (std::size_t k = 0; k < rank; ++k) q[j * rank + k] += row[j] * p[i * rank + k];
-    }
-  });
 }
 
 namespace {
@@ -113,30 +79,6 @@ void orthogonalise(const lowrank_shape& shape, std::span<float> p) {
     const auto left = std::sqrt(own.dot(own));
     own.scale(left > least_left * before ? 1 / left : 0);
   }
-}
-
-void lowrank_gradient(const lowrank_shape& shape, std::span<const float> p,
-                      std::span<const float> q, std::span<float> gradient) {
-  by_rank(shape.rank, [&](auto rank) {
-    for (std::size_t i = 0; i < shape.rows; ++i)
-      for (std::size_t j = 0; j < shape.columns; ++j) {
-        float sum = p[i * rank] * q[j * rank];
-        for (std::size_t k = 1; k < rank; ++k) sum += p[i * rank + k] * q[j * rank + k];
-        gradient[i * shape.columns + j] = sum;
-      }
-  });
-}
-
-void lowrank_take_off(const lowrank_shape& shape, std::span<const float> p,
-                      std::span<const float> q, std::span<float> m) {
-  by_rank(shape.rank, [&](auto rank) {
-    for (std::size_t i = 0; i < shape.rows; ++i)
-      for (std::size_t j = 0; j < shape.columns; ++j) {
-        float sum = 0;
-        for (std::size_t k = 0; k < rank; ++k) sum += p[i * rank + k] * q[j * rank + k];
-        m[i * shape.columns + j] -= sum;
-      }
-  });
 }
 
 }  // namespace poseidon

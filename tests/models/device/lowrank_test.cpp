@@ -112,6 +112,63 @@ TEST_CASE("lowrank: a column in the span of those before it becomes 0, and one o
   CHECK(dot(shape, p, 0, 3) == doctest::Approx(0).scale(1));
 }
 
+/// One value of each product, by single operations in the order that lowrank.hpp promises.
+struct plainly {
+  lowrank_shape s;
+  [[nodiscard]] float p(const std::vector<float>& m, const std::vector<float>& q, std::size_t i,
+                        std::size_t k) const {
+    float sum = 0;
+    for (std::size_t j = 0; j < s.columns; ++j) sum += m[i * s.columns + j] * q[j * s.rank + k];
+    return sum;
+  }
+  [[nodiscard]] float q(const std::vector<float>& m, const std::vector<float>& p, std::size_t j,
+                        std::size_t k) const {
+    float sum = 0;
+    for (std::size_t i = 0; i < s.rows; ++i) sum += m[i * s.columns + j] * p[i * s.rank + k];
+    return sum;
+  }
+  [[nodiscard]] float gradient(const std::vector<float>& p, const std::vector<float>& q,
+                               std::size_t i, std::size_t j) const {
+    float sum = p[i * s.rank] * q[j * s.rank];
+    for (std::size_t k = 1; k < s.rank; ++k) sum += p[i * s.rank + k] * q[j * s.rank + k];
+    return sum;
+  }
+};
+
+TEST_CASE("lowrank: products have the bits of one operation after the other, in any shape") {
+  std::mt19937 random(5);
+  for (int n = 0; n < 150; ++n) {
+    const lowrank_shape s{1 + random() % 40, 1 + random() % (n % 5 == 0 ? 900 : 40),
+                          n % 3 == 0 ? 1 + random() % max_rank : n % 3 * 4};
+    CAPTURE(s.rows);
+    CAPTURE(s.columns);
+    CAPTURE(s.rank);
+    const plainly one{s};
+    const auto m = drawn(s.values(), random()), p = drawn(s.p_values(), random()),
+               q = drawn(s.q_values(), random());
+    std::vector<float> made_p(s.p_values(), 7), made_q(s.q_values(), 7), gradient(s.values(), 7);
+    auto left = m;
+    lowrank_p(s, m, q, made_p);
+    lowrank_q(s, m, p, made_q);
+    lowrank_gradient(s, p, q, gradient);
+    lowrank_take_off(s, p, q, left);
+    std::size_t different = 0;
+    for (std::size_t k = 0; k < s.rank; ++k) {
+      for (std::size_t i = 0; i < s.rows; ++i)
+        different += made_p[i * s.rank + k] != one.p(m, q, i, k);
+      for (std::size_t j = 0; j < s.columns; ++j)
+        different += made_q[j * s.rank + k] != one.q(m, p, j, k);
+    }
+    for (std::size_t i = 0; i < s.rows; ++i)
+      for (std::size_t j = 0; j < s.columns; ++j) {
+        const auto at = i * s.columns + j;
+        different += gradient[at] != one.gradient(p, q, i, j);
+        different += left[at] != m[at] - one.gradient(p, q, i, j);
+      }
+    CHECK(different == 0);
+  }
+}
+
 TEST_CASE("lowrank: what is not finite makes all of P NaN") {
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {

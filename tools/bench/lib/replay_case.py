@@ -41,8 +41,8 @@ def without(text, prefixes):
     return "".join(p for p in parts if not re.search(r'\bname: "(' + "|".join(map(re.escape, prefixes)) + ")", p))
 
 
-def prepare(folder, name, batch, iterations):
-    """Solver and profile of a net, in `folder`."""
+def prepare(folder, name, batch, iterations, images_s=None):
+    """Solver and profile of a net, in `folder`. `images_s`: of a device that is as fast, in place of the zoo's profile."""
     source, dropped = NETS[name]
     zoo = ROOT / "models/zoo" / source
     net = re.sub(r"\bbatch_size: \d+", f"batch_size: {batch}", (zoo / "train_val.prototxt").read_text())
@@ -52,9 +52,9 @@ def prepare(folder, name, batch, iterations):
     solver_file.write_text(f'net: "{net_file}" base_lr: 0.01 lr_policy: "fixed" momentum: 0.9 weight_decay: 0.0005 '
                            f'max_iter: {iterations} display: 1 snapshot_prefix: "{folder}/none"\n')
     profile_file.write_text(profile)
-    if dropped:  # the whole throughput, over the layers that are left
-        rate = re.search(r'measured: "([\d.]+) images/s', profile)[1]
-        subprocess.run([NODE, "time", "--model", net_file, "--synthetic", "--images-s", rate, "--profile-out", profile_file],
+    if dropped or images_s:  # the whole throughput, over the layers that are left
+        rate = images_s or re.search(r'measured: "([\d.]+) images/s', profile)[1]
+        subprocess.run([NODE, "time", "--model", net_file, "--synthetic", "--images-s", str(rate), "--profile-out", profile_file],
                        check=True, stdout=subprocess.DEVNULL)
     return solver_file, profile_file
 
@@ -122,19 +122,19 @@ def route_bytes(solver, hosts):
 
 
 class Case:
-    def __init__(self, net, hosts, rate, routes, options, folder, batch=32, words=()):
-        """`words`: more options of the first node."""
+    def __init__(self, net, hosts, rate, routes, options, folder, batch=32, words=(), images_s=None):
+        """`words`: more options of the first node; `images_s` as of prepare()."""
         self.net, self.hosts, self.rate, self.batch, self.words = net, hosts, rate, batch, words
         self.routes, _, fifo = routes.partition(":") if isinstance(routes, str) else (routes, "", "")
         self.label = ", ".join(["poseidon-node", str(self.routes), *([" ".join(map(str, words))] if words else [])] + (["fifo and barrier"] if fifo else []))
         self.fifo = ",fifo" if fifo else ""
         self.options, self.folder = options, folder
-        self.solver, self.profile = prepare(folder, net, batch, options.iterations + WARM_UP)
+        self.solver, self.profile = prepare(folder, net, batch, options.iterations + WARM_UP, images_s)
         self.first_layer = re.search(r'(?m)^layer \{ name: "([^"]+)"', self.profile.read_text())[1]
         self.compute_s = compute_seconds(self.profile, batch)
         self.link = rate * options.byte_scale / options.time_scale  # of the lab
         self.route_bytes = route_bytes(self.solver, hosts)
-        self.ours, self.theirs = [], []  # one record a round
+        self.ours, self.theirs = [], {}  # one record a round; of DDP by the name of its way
 
     def seconds(self):
         """What a run may take, generously."""
@@ -182,16 +182,16 @@ class Case:
         self.ours.append({"times": times, "busy": busy, "out": max(out) / iterations / o.byte_scale,
                           "in": max(into) / iterations / o.byte_scale})
 
-    def train_ddp(self):
+    def train_ddp(self, command, name="DDP, gloo"):
         o = self.options
         with labs.Lab(self.hosts) as lab:
             lab.shape(self.link, self.options.byte_scale)
             busy, begin = busy_seconds(), time.monotonic()
             ranks = []
             for h in range(self.hosts):
-                words = {"rank": h, "world": self.hosts, "master": lab.address(0), "net": self.net, "batch": self.batch,
+                words = {"rank": h, "world": self.hosts, "master": lab.address(0), "net": self.net, "batch": self.batch, "compute_s": self.compute_s,
                          "dashed": self.net.replace("_", "-"), "byte_scale": o.byte_scale, "time_scale": o.time_scale}
-                command = [re.sub(r"\{(\w+)\}", lambda m: str(words.get(m[1], m[0])), w) for w in shlex.split(o.ddp)]
+                command = [re.sub(r"\{(\w+)\}", lambda m: str(words.get(m[1], m[0])), w) for w in shlex.split(command)]
                 ranks.append(lab.start(h, *command, output=self.folder / f"ddp{h}.log"))
             wait_all(ranks, "the command of --ddp", self.seconds())
             busy = (busy_seconds() - busy) / (time.monotonic() - begin)
@@ -199,16 +199,14 @@ class Case:
         line = next((x for x in reversed(text.splitlines()) if x.startswith("{")), None)
         if line is None or "median_s" not in json.loads(line):
             raise SystemExit(f"tools/bench/cluster: the command of --ddp printed no JSON with median_s:\n{text[-800:]}")
-        self.theirs.append({"times": [json.loads(line)["median_s"] / o.time_scale], "busy": busy})
+        self.theirs.setdefault(name, []).append({"times": [json.loads(line)["median_s"] / o.time_scale], "busy": busy})
 
     def rows(self):
         server = theory.server_bytes(self.parameter_bytes, self.hosts)
         moves = server - sum(ps - sfb for ps, sfb in (self.route_bytes[layer] for layer in self.factors))
         least = server - sum(max(0, ps - sfb) for ps, sfb in self.route_bytes.values())
         bound = theory.bound_seconds(self.compute_s, least, self.rate)
-        for program, rounds in ((self.label, self.ours), ("DDP, gloo", self.theirs)):
-            if not rounds:
-                continue
+        for program, rounds in [(self.label, self.ours), *self.theirs.items()]:
             times = [t for r in rounds for t in r["times"]]
             median = statistics.median(times)
             traffic = [statistics.median(r[k] for r in rounds) / 1e6 if k in rounds[0] else None for k in ("out", "in")]
