@@ -191,8 +191,8 @@ class Case:
             for h in range(self.hosts):
                 words = {"rank": h, "world": self.hosts, "master": lab.address(0), "net": self.net, "batch": self.batch, "compute_s": self.compute_s,
                          "dashed": self.net.replace("_", "-"), "byte_scale": o.byte_scale, "time_scale": o.time_scale}
-                command = [re.sub(r"\{(\w+)\}", lambda m: str(words.get(m[1], m[0])), w) for w in shlex.split(command)]
-                ranks.append(lab.start(h, *command, output=self.folder / f"ddp{h}.log"))
+                filled = [re.sub(r"\{(\w+)\}", lambda m: str(words.get(m[1], m[0])), w) for w in shlex.split(command)]
+                ranks.append(lab.start(h, *filled, output=self.folder / f"ddp{h}.log"))
             wait_all(ranks, "the command of --ddp", self.seconds())
             busy = (busy_seconds() - busy) / (time.monotonic() - begin)
         text = ranks[0].output.read_text()
