@@ -121,6 +121,27 @@ def route_bytes(solver, hosts):
     return {r["layer"]: (r["parameter_server"]["bytes"], r["factor_broadcast"]["bytes"]) for r in json.loads(said)["routes"]}
 
 
+def run_script(command, words, hosts, rate, options, folder, seconds):
+    """Runs a command on each host of a lab, with `words` and the host's rank replaced in it. One record of a round."""
+    with labs.Lab(hosts) as lab:
+        lab.shape(rate * options.byte_scale / options.time_scale, options.byte_scale)
+        busy, begin = busy_seconds(), time.monotonic()
+        ranks = []
+        for h in range(hosts):
+            all_words = {**words, "rank": h, "world": hosts, "master": lab.address(0), "byte_scale": options.byte_scale, "time_scale": options.time_scale}
+            filled = [re.sub(r"\{(\w+)\}", lambda m: str(all_words.get(m[1], m[0])), w) for w in shlex.split(command)]
+            ranks.append(lab.start(h, *filled, output=folder / f"ddp{h}.log"))
+        wait_all(ranks, " ".join(filled), seconds)
+        busy = (busy_seconds() - busy) / (time.monotonic() - begin)
+    text = ranks[0].output.read_text()
+    line = next((x for x in reversed(text.splitlines()) if x.startswith("{")), None)
+    said = json.loads(line) if line else {}
+    if "median_s" not in said:
+        raise SystemExit(f"{' '.join(filled)} printed no JSON with median_s:\n{text[-800:]}")
+    return {"times": [said["median_s"] / options.time_scale], "busy": busy,
+            **({"out": 1e6 * said["wire_MB"] / options.byte_scale} if said.get("wire_MB") else {})}
+
+
 class Case:
     def __init__(self, net, hosts, rate, routes, options, folder, batch=32, words=(), images_s=None):
         """`words`: more options of the first node; `images_s` as of prepare()."""
@@ -183,23 +204,9 @@ class Case:
                           "in": max(into) / iterations / o.byte_scale})
 
     def train_ddp(self, command, name="DDP, gloo"):
-        o = self.options
-        with labs.Lab(self.hosts) as lab:
-            lab.shape(self.link, self.options.byte_scale)
-            busy, begin = busy_seconds(), time.monotonic()
-            ranks = []
-            for h in range(self.hosts):
-                words = {"rank": h, "world": self.hosts, "master": lab.address(0), "net": self.net, "batch": self.batch, "compute_s": self.compute_s,
-                         "dashed": self.net.replace("_", "-"), "byte_scale": o.byte_scale, "time_scale": o.time_scale}
-                filled = [re.sub(r"\{(\w+)\}", lambda m: str(words.get(m[1], m[0])), w) for w in shlex.split(command)]
-                ranks.append(lab.start(h, *filled, output=self.folder / f"ddp{h}.log"))
-            wait_all(ranks, "the command of --ddp", self.seconds())
-            busy = (busy_seconds() - busy) / (time.monotonic() - begin)
-        text = ranks[0].output.read_text()
-        line = next((x for x in reversed(text.splitlines()) if x.startswith("{")), None)
-        if line is None or "median_s" not in json.loads(line):
-            raise SystemExit(f"tools/bench/cluster: the command of --ddp printed no JSON with median_s:\n{text[-800:]}")
-        self.theirs.setdefault(name, []).append({"times": [json.loads(line)["median_s"] / o.time_scale], "busy": busy})
+        words = {"net": self.net, "batch": self.batch, "compute_s": self.compute_s, "dashed": self.net.replace("_", "-")}
+        said = run_script(command, words, self.hosts, self.rate, self.options, self.folder, self.seconds())
+        self.theirs.setdefault(name, []).append(said)
 
     def rows(self):
         server = theory.server_bytes(self.parameter_bytes, self.hosts)
