@@ -12,6 +12,16 @@ namespace poseidon {
 
 namespace {
 
+/// A lost node's error memory is lost with it.
+std::string unsent_by_lowrank(const net& n, const parameter_routes& routes) {
+  const auto of_layers = routes_of_layers(n, routes);
+  const auto layers =
+      std::count_if(of_layers.begin(), of_layers.end(), [](route r) { return rank_of(r) > 0; });
+  return layers == 0 ? ""
+                     : ", with what it had not sent of " +
+                           plural(static_cast<std::size_t>(layers), "layer");
+}
+
 /// "fc6 to factor_broadcast, fc7 to parameter_server", by layers of the net; a layer's weights decide.
 std::string describe_change(const net& n, const parameter_routes& from,
                             const std::vector<std::uint8_t>& to) {
@@ -209,6 +219,9 @@ void changing::rebuild() {
     changed_ = routes_changed_ ? "routes changed"
                : was_lost_     ? "all members are linked again"
                                : "nobody has joined";
+  if (std::any_of(next.lost.begin(), next.lost.end(),
+                  [&](seat_id lost) { return from_.has(lost); }))
+    changed_ += unsent_by_lowrank(core_.run.train(), core_.setup.run->routes);
   if (!zeroed_.empty()) changed_ += ", " + zeroed_;
   if (!again) core_.kept.was_cut(std::make_shared<partition>(core_.run.store()->cut()));
   core_.change.has_built();

@@ -101,7 +101,7 @@ class leading {
   void choose_anew();
   void ask_speeds();
   void take_speed(seat_id from, const frames::net_timed& speed);
-  void spawn_selector();
+  void spawn_selector(const lossiness& lossy);
   void choose_again();
   void chosen_again(const routes_chosen& m);
   void plan_first_view();

@@ -139,7 +139,7 @@ void leading::gather_again() {
 /// What the selector has asked over links may never be answered.
 void leading::choose_anew() {
   core_.as_node.tell<shut_down>(selector_, {});
-  spawn_selector();
+  spawn_selector(core_.setup.choices.lossy);
   awaits_routes_ = core_.setup.choices.shares.what == share_option::kind::equal;
   const auto self = core_.as_node.self();
   if (awaits_routes_) core_.as_node.tell<choose_routes>(selector_, {self, self, {}});

@@ -19,37 +19,45 @@ bool same_routes(const parameter_routes& a, const parameter_routes& b) {
   return true;
 }
 
+/// Nothing is rounded, and nothing approximated.
+bool is_exact(const run_definition& run) {
+  return run.wire.empty() &&
+         std::none_of(run.routes.begin(), run.routes.end(), [](route r) { return rank_of(r) > 0; });
+}
+
 }  // namespace
 
 void leading::choose() {
   const auto& setup = core_.setup;
   if (is_alone()) return;
-  spawn_selector();
+  spawn_selector(setup.choices.lossy);
   if (!setup.around && setup.choices.shares.what != share_option::kind::equal)
     require_shares(*setup.run, setup.node);
   const auto self = core_.as_node.self();
   core_.as_node.tell<choose_routes>(selector_, {self, self, {}});
 }
 
-void leading::spawn_selector() {
+void leading::spawn_selector(const lossiness& lossy) {
   const auto& setup = core_.setup;
   selector_ = poseidon::spawn<protocol_selector>(
       core_.as_node.system(), *setup.edges, thread_kind::own, "protocol_selector",
-      route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire,
-                    setup.choices.lossy, setup.choices.node_mbit_s, false});
+      route_request{*setup.run, setup.node, setup.choices.routes, setup.choices.wire, lossy,
+                    setup.choices.node_mbit_s, false});
   core_.as_node.monitor(selector_.untyped());
 }
 
 /// Another number of nodes may want other routes, where they are not the user's words for each layer. Whoever leads after
-/// another node does not know these words; it knows whether routes follow the links.
+/// another node does not know these words; it knows whether routes follow the links. What --lossy has chosen holds for the run: what rounding,
+/// or low rank, has kept back would be lost.
 void leading::choose_again() {
   const auto& setup = core_.setup;
   if (selector_) core_.as_node.tell<shut_down>(selector_, {});
   selector_ = {};
   const bool may_choose = took_over_ ? setup.run->routes_follow_links
                                      : setup.choices.routes.what != route_option::kind::listed;
-  if (is_alone() || setup.around || !may_choose) return;
-  spawn_selector();
+  const bool holds = !setup.choices.lossy.is_none() && !is_exact(*setup.run);
+  if (is_alone() || setup.around || !may_choose || holds) return;
+  spawn_selector({});
   const auto self = core_.as_node.self();
   core_.as_node.tell<choose_routes>(selector_, {self, self, setup.run->shares});
 }

@@ -8,6 +8,7 @@
 #include "actors/run/view_shares.hpp"
 #include "actors/telemetry/cluster_view.hpp"
 #include "data/batch_shares.hpp"
+#include "models/plan/lossy_choice.hpp"
 #include "models/plan/routes.hpp"
 #include "models/plan/view_schedule.hpp"
 #include "models/plan/wire_choice.hpp"
@@ -55,8 +56,8 @@ struct cluster_setup {
 struct leader_choices {
   route_option routes;
   wire_option wire;
-  /// The roughest format that may be chosen; float32: what `wire` says.
-  wire_format lossy = wire_format::float32;
+  /// The roughest way that may be chosen; none: what `wire` says.
+  lossiness lossy;
   share_option shares;
   /// Empty: not given. A node that joins compares it with the run's.
   std::optional<batch_rule> global_batch;

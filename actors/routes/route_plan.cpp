@@ -55,12 +55,15 @@ route_rates rates_of(const route_request& s, const train_net& n, device_probe& p
   return r;
 }
 
+const char* spelled(const route_option& option) {
+  return option.what == route_option::kind::server    ? "ps"
+         : option.what == route_option::kind::factors ? "sfb"
+         : option.what == route_option::kind::lowrank ? "lowrank"
+                                                      : option.file.c_str();
+}
+
 std::string as_option_says(const route_option& option) {
-  const auto* said = option.what == route_option::kind::server    ? "ps"
-                     : option.what == route_option::kind::factors ? "sfb"
-                     : option.what == route_option::kind::lowrank ? "lowrank"
-                                                                  : option.file.c_str();
-  return std::string("as --routes ") + said + " says";
+  return std::string("as --routes ") + spelled(option) + " says";
 }
 
 /// By layer: the rank that the option allows; 0: none.
@@ -80,14 +83,20 @@ bool may_choose(const route_load& load) {
 
 /// What low rank cannot be with.
 void check_lowrank(const route_request& request, const std::vector<std::uint32_t>& ranks) {
+  if (request.lossy.lowrank && request.option.what != route_option::kind::automatic)
+    throw spec_error("--lossy lowrank chooses which layers go by low rank, and --routes " +
+                     std::string(spelled(request.option)) +
+                     " chooses for it. Leave out --routes, or give --lossy int4.");
   const bool asked =
+      request.lossy.lowrank ||
       std::any_of(ranks.begin(), ranks.end(), [](std::uint32_t rank) { return rank > 0; });
   const auto share = request.run.solver.spec.poseidon().replay().byte_scale();
   if (asked && !request.node.compute->computes() && share != 1)
-    throw spec_error("--routes lowrank: with bytes=" + plain_number(static_cast<float>(share)) +
-                     " a replay has a part of each matrix, and P and Q are made of whole ones. Give "
-                     "it --devices replay:FILE without bytes=, or --routes ps, sfb or auto, without "
-                     "--rank.");
+    throw spec_error(
+        "--routes lowrank: with bytes=" + plain_number(static_cast<float>(share)) +
+        " a replay has a part of each matrix, and P and Q are made of whole ones. Give "
+        "it --devices replay:FILE without bytes=, or --routes ps, sfb or auto, without "
+        "--rank and --lossy lowrank.");
 }
 
 /// By layer. Where nothing was predicted the reason is the option, or that this device gives no times to choose by.
@@ -112,16 +121,16 @@ layer_routes fastest(const std::vector<route_load>& loads, const route_rates& ra
   return chosen;
 }
 
-/// Chooses the format of each layer by predicted time.
+/// Chooses by predicted time how roughly each layer travels.
 /// Writes   ladder and loads of `plan`, whose rates are known.
-void choose_formats(const route_request& request, const net& n, const layer_routes& listed,
-                    const loads_by_format& loads_in, route_plan& plan) {
+void choose_rungs(const route_request& request, const net& n, const layer_routes& listed,
+                  const loads_by_rung& loads_of, route_plan& plan) {
   const bool automatic = request.option.what == route_option::kind::automatic;
-  plan.ladder = choose_lossy(n, loads_in, plan.rates, request.lossy,
+  plan.ladder = choose_lossy(n, loads_of, plan.rates, request.lossy,
                              [&](const std::vector<route_load>& loads) {
                                return automatic ? fastest(loads, plan.rates) : listed;
                              });
-  plan.loads = loads_in(plan.ladder->formats);
+  plan.loads = plan.ladder->loads;
 }
 
 /// Predicts the times of both routes for each layer and, where the option is automatic, chooses by them.
@@ -178,24 +187,26 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
     plan.later[clock] = routes_of(n, layers);
   const auto ranks = ranks_of(option, chosen);
   check_lowrank(request, ranks);
-  const loads_by_format loads_in = [&](const parameter_formats& of) {
-    return route_loads(n, passes, solver, of, ranks);
+  const std::vector<std::uint32_t> lowrank_all(n.layers.size(),
+                                               option.rank > 0 ? option.rank : rank_of_ladder);
+  const loads_by_rung loads_of = [&](const parameter_formats& of, bool lowrank) {
+    return route_loads(n, passes, solver, of, lowrank ? lowrank_all : ranks);
   };
-  plan.loads = loads_in(formats);
+  plan.loads = loads_of(formats, false);
   const bool choice = option.what == route_option::kind::automatic &&
                       std::any_of(plan.loads.begin(), plan.loads.end(), may_choose);
   const bool knows_rates = request.node.compute->told_flop_s() != 0.0;
-  const bool lossy = knows_rates && request.lossy != wire_format::float32;
+  const bool lossy = knows_rates && !request.lossy.is_none();
   if (knows_rates && (choice || lossy || request.explain)) {
     plan.rates = rates_of(request, resolved, probe);
     if (lossy) {
-      choose_formats(request, n, chosen, loads_in, plan);
+      choose_rungs(request, n, chosen, loads_of, plan);
       formats = plan.ladder->formats;
     }
     predict(request, chosen, plan);
     plan.rate_assumed = (choice || lossy) && request.link_mbit_s <= 0;
     // A change would lose what rounding, or low rank, has kept back.
-    plan.rate_decides = choice && formats.empty() && option.rank == 0;
+    plan.rate_decides = choice && formats.empty() && option.rank == 0 && !request.lossy.lowrank;
   }
   plan.reasons = reasons_of(plan.loads, plan.decisions, chosen, option);
   plan.routes = routes_of(n, chosen);
@@ -206,7 +217,7 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
                      "has kept back would be lost. Leave out the lines with @, or that option.");
   plan.notes = notes_of(request, n, chosen, plan.wire);
   if (plan.ladder) plan.notes.push_back(lossy_note(*plan.ladder, request.lossy));
-  if (!knows_rates && request.lossy != wire_format::float32)
+  if (!knows_rates && !request.lossy.is_none())
     plan.notes.push_back(
         "--lossy has no effect: it is unknown how long this device takes, so nothing can be "
         "predicted. --wire names a format without a prediction.");

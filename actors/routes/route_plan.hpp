@@ -23,8 +23,8 @@ struct route_request {
   node_spec node;
   route_option option;
   wire_option wire;
-  /// The roughest format that may be chosen by predicted time, where `wire` says none; float32: nothing is rounded.
-  wire_format lossy = wire_format::float32;
+  /// The roughest way that may be chosen by predicted time, where `wire` says none.
+  lossiness lossy;
   double link_mbit_s = 0;  ///< out of a node, to all peers together; 0: not known
   bool explain = false;    ///< predict times also where the option leaves nothing to choose
 };

@@ -161,13 +161,14 @@ constexpr option_row cluster_rows[] = {
              "than 4096 values stay float32), or a file of lines `layer format`",
      .chapter = "fewer-bytes-a-value"},
     {.names = "--lossy",
-     .value = "none|bfloat16|int8|int4",
+     .value = "none|bfloat16|int8|int4|lowrank",
      .group = values,
      .owner = first_of_several,
      .help =
-         "how roughly Poseidon may round gradients and updates so that training does not wait for "
+         "how roughly Poseidon may send gradients and updates so that training does not wait for "
          "the links: it chooses a format for each layer by predicted time, the mildest one that "
-         "comes within 5 % of the fastest. none: nothing is rounded",
+         "comes within 5 % of the fastest; with lowrank, matrices may also go as P and Q (of rank "
+         "8 without --rank). none: nothing is rounded",
      .otherwise = "none",
      .chapter = "fewer-bytes-a-value"},
     {.names = "--staleness",

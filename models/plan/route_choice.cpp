@@ -264,12 +264,13 @@ std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
         changed = true;
       }
   }
-  // The server's route gives the bits of one node and the same choice in every run; that is worth a small loss of speed.
+  // The server's route gives the bits of one node and the same choice in every run; that is worth a small loss of speed, of all layers together.
+  const double limit_ms = best.total_ms + least_share * best.iteration_ms;
   for (std::size_t l = 0; l < loads.size(); ++l)
     for (const auto milder : possible(loads[l])) {
       if (milder == chosen[l]) break;
       auto all = with(l, milder);
-      if (all.total_ms - best.total_ms >= least_share * best.iteration_ms) continue;
+      if (all.total_ms >= limit_ms) continue;
       best = std::move(all);
       chosen[l] = milder;
       break;

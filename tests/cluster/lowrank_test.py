@@ -122,7 +122,7 @@ class Lowrank(small_run.Trained):
         self.assertEqual(two.wait(), 143, two)
         first.wait_for("^view 3: .* 3 nodes train")
         one.kill()
-        first.wait_for("^view 4: .* 2 nodes train")
+        first.wait_for(r"^view 4: worker 1 .* is lost, with what it had not sent of 4 layers; 2 nodes train")
         first.wait_for(r"^iteration \d+")
         first.stop()
         self.assertEqual(newcomer.wait(), 0, newcomer)

@@ -53,8 +53,8 @@ class Wire(small_run.Trained):
                 cluster.assert_same_weights(one, self.train(wire, nodes=3))
 
     def test_lossy_takes_a_format_by_the_links_rate(self):
-        def with_lossy(*words):
-            return self.run_to_end(2, words, iterations=8, lr=0.01, text=SMOOTH)
+        def with_lossy(*words, hidden=64):
+            return self.run_to_end(2, words, iterations=8, lr=0.01, text=SMOOTH, hidden=hidden)
 
         def said():
             return self.last[0].wait_for("^lossy: up to int4 was allowed. (.*)")[1]
@@ -67,9 +67,20 @@ class Wire(small_run.Trained):
         self.assertIn("wire: int4 for ip1", self.last[0].lines)
         self.assertRegex(said(), r"^An iteration takes [\d.]+ s instead of [\d.]+ s as predicted, and the result is no longer that of one machine$")
         cluster.assert_same_weights(slow, with_lossy(*slowly, "--wire", "int4"))
-        refused = cluster.run("poseidon-node", "--solver", "x", "--listen", "127.0.0.1:0", "--nodes", 2, "--lossy", "int8", "--wire", "int4")
-        self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertIn("Leave out one of the two", refused.stderr)
+        at_1_mbit = ("--routes", "auto:1", "--link-mbit", 8, "--lossy", "lowrank")
+        lowrank = with_lossy(*at_1_mbit, hidden=256)  # so that P and Q are fewer bytes than int4
+        self.last[0].wait_for("^routes: lowrank_8 for .*ip1")
+        self.last[0].wait_for("^lossy: up to lowrank was allowed. An iteration takes")
+        cluster.assert_same_weights(lowrank, with_lossy(*at_1_mbit, hidden=256))
+
+    def test_lossy_beside_what_chooses_for_it_is_refused(self):
+        for words, why in ((["--lossy", "int8", "--wire", "int4"], "Leave out one of the two"),
+                           (["--lossy", "lowrank", "--routes", "ps"], "--lossy lowrank chooses which layers go by low rank, and --routes ps chooses for it"),
+                           (["--lossy", "float16"], "none of none, bfloat16, int8, int4 and lowrank")):
+            with self.subTest(words):
+                refused = cluster.run("poseidon-node", "--solver", small_run.solver(self.cluster.folder, "refused"), "--listen", "127.0.0.1:0", "--nodes", 2, *words)
+                self.assertEqual(refused.returncode, 2, refused.stderr)
+                self.assertIn(why, refused.stderr)
 
     def test_replicas_and_micro_batches_are_rounded_once_a_clock(self):
         for wire in "float16", "int8", "int4":

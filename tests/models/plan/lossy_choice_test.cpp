@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <map>
 #include <random>
 
@@ -11,14 +12,15 @@ using namespace poseidon;
 
 namespace {
 
-/// Five convolutions over 16 x 16: 36,864 values each, a batch-norm scale that is too small for blocks, and a classifier.
-std::string deep_net(int classes = 10) {
-  std::string text = test::input("x", {8, 64, 16, 16}) + test::input("label", {8});
+/// Five convolutions over 16 x 16, of 36,864 values each where they have 64 channels, and a classifier.
+std::string deep_net(int classes = 10, int channels = 64) {
+  std::string text = test::input("x", {8, channels, 16, 16}) + test::input("label", {8});
   std::string below = "x";
   for (int i = 1; i <= 5; ++i) {
     const auto name = "conv" + std::to_string(i);
-    text += test::layer(name, "Convolution", below, name,
-                        "convolution_param { num_output: 64 kernel_size: 3 pad: 1 }");
+    text += test::layer(
+        name, "Convolution", below, name,
+        "convolution_param { num_output: " + std::to_string(channels) + " kernel_size: 3 pad: 1 }");
     below = name;
   }
   text += test::layer("ip", "InnerProduct", below, "ip",
@@ -41,12 +43,29 @@ layer_routes on_the_server_all(const std::vector<route_load>& loads) {
   return layer_routes(loads.size(), route::parameter_server);
 }
 
-loads_by_format loads_of(const net& n) {
-  return [&n](const parameter_formats& formats) { return route_loads(n, 1, {}, formats); };
+std::vector<route_load> loads_in(const net& n, const parameter_formats& formats, bool lowrank) {
+  return route_loads(n, 1, {}, formats,
+                     std::vector<std::uint32_t>(n.layers.size(), lowrank ? rank_of_ladder : 0));
 }
 
-lossy_choice choose(const net& n, const route_rates& r, wire_format harshest = wire_format::int4) {
+loads_by_rung loads_of(const net& n) {
+  return [&n](const parameter_formats& formats, bool lowrank) {
+    return loads_in(n, formats, lowrank);
+  };
+}
+
+const lossiness in_int4{wire_format::int4}, with_lowrank{wire_format::int4, true};
+
+lossy_choice choose(const net& n, const route_rates& r, const lossiness& harshest = in_int4) {
   return choose_lossy(n, loads_of(n), r, harshest, on_the_server_all);
+}
+
+/// Low rank wherever it is allowed.
+layer_routes lowrank_all(const std::vector<route_load>& loads) {
+  layer_routes out;
+  for (const auto& l : loads)
+    out.push_back(l.lowrank.rank > 0 ? route::lowrank_8 : route::parameter_server);
+  return out;
 }
 
 double predicted_ms(const net& n, const route_rates& r, const parameter_formats& formats) {
@@ -62,7 +81,7 @@ TEST_CASE("lossy_choice: a fast wire rounds nothing") {
   CHECK(c.rung == 0);
   CHECK(c.formats.empty());
   CHECK(c.iteration_ms == c.rungs[0].iteration_ms);
-  CHECK(lossy_note(c, wire_format::int4).find("Nothing is rounded") != std::string::npos);
+  CHECK(lossy_note(c, in_int4).find("Nothing is rounded") != std::string::npos);
 }
 
 TEST_CASE(
@@ -70,8 +89,8 @@ TEST_CASE(
     "float32") {
   const auto n = test::build(deep_net());
   for (const auto harshest : {wire_format::bfloat16, wire_format::int8, wire_format::int4}) {
-    const auto c = choose(n, at(1), harshest);
-    CHECK(c.rungs.back().format == harshest);
+    const auto c = choose(n, at(1), {harshest});
+    CHECK(c.rungs.back().is == lossiness{harshest});
     CHECK(c.rung == c.rungs.size() - 1);
     REQUIRE(c.formats.size() == n.parameters.size());
     for (const auto p : c.formats.ids()) {
@@ -79,7 +98,7 @@ TEST_CASE(
       const bool is_small = count(n.parameters[value(p)].shape) < 4096;
       CHECK(c.formats[p] == (is_small ? wire_format::float32 : harshest));
     }
-    CHECK(lossy_note(c, harshest).find("no longer that of one machine") != std::string::npos);
+    CHECK(lossy_note(c, {harshest}).find("no longer that of one machine") != std::string::npos);
   }
 }
 
@@ -140,19 +159,65 @@ TEST_CASE("lossy_choice: a layer on the factor route is left out of the reckonin
       out.push_back(l.name == "ip" ? route::factor_broadcast : route::parameter_server);
     return out;
   };
-  const auto c = choose_lossy(n, loads_of(n), at(100), wire_format::int4, factors);
+  const auto c = choose_lossy(n, loads_of(n), at(100), in_int4, factors);
   CHECK(c.rungs[0].iteration_ms < choose(n, at(100)).rungs[0].iteration_ms);
   // In any format its factors are the same bytes, so it gets none.
   CHECK(format_of(c.formats, as_id<parameter_id>(n.layers[n.layers.size() - 2].parameters[0])) ==
         wire_format::float32);
 }
 
+TEST_CASE(
+    "lossy_choice: low rank where int4 still waits for the wire, and no further than needed") {
+  const auto n = test::build(deep_net(10, 256));
+  const auto on = [&](double mbit_s) {
+    return choose_lossy(n, loads_of(n), at(mbit_s), with_lowrank, lowrank_all);
+  };
+  const auto slow = on(1);
+  REQUIRE(slow.rungs.size() == 5);
+  CHECK(slow.rungs.back().is == with_lowrank);
+  CHECK(slow.rung == 4);
+  CHECK(slow.rungs[4].bytes < slow.rungs[3].bytes / 2);
+  for (std::size_t l = 0; l < slow.loads.size(); ++l)
+    CHECK((slow.loads[l].lowrank.rank > 0) == (n.layers[l].type == "Convolution"));
+  CHECK(on(1e5).rung == 0);
+  // Between the two there is a rate at which some layers hide, and go by the server.
+  bool some_hide = false;
+  for (double mbit_s = 1; mbit_s < 1e4; mbit_s *= 1.2) {
+    const auto c = on(mbit_s);
+    if (c.rung < 4) continue;
+    const auto by_lowrank = std::count_if(c.loads.begin(), c.loads.end(),
+                                          [](const auto& l) { return l.lowrank.rank > 0; });
+    some_hide = some_hide || (by_lowrank > 0 && by_lowrank < 5);
+  }
+  CHECK(some_hide);
+}
+
+TEST_CASE("lossy_choice: with low rank, too, the choice is within 5 % of the best rung") {
+  const auto n = test::build(deep_net(2000));
+  std::mt19937 random(11);
+  std::uniform_real_distribution<double> log_rate(0, 5), log_flops(0, 4);
+  for (int i = 0; i < 200; ++i) {
+    const auto rates =
+        at(std::pow(10, log_rate(random)), std::pow(10, log_flops(random)), 2 + random() % 15);
+    CAPTURE(rates.link_mbit_s);
+    CAPTURE(rates.flop_s);
+    const auto c = choose_lossy(n, loads_of(n), rates, with_lowrank, lowrank_all);
+    double best = c.rungs[0].iteration_ms;
+    for (const auto& r : c.rungs) best = std::min(best, r.iteration_ms);
+    for (std::size_t k = 0; k < c.rung; ++k) CHECK(c.rungs[k].iteration_ms > 1.05 * best);
+    CHECK(c.iteration_ms <= 1.05 * best);
+    CHECK(c.iteration_ms ==
+          doctest::Approx(forecast(c.loads, rates, lowrank_all(c.loads)).iteration_ms));
+  }
+}
+
 TEST_CASE("lossy_choice: the rungs by name") {
-  CHECK(parse_lossy("none") == wire_format::float32);
-  CHECK(parse_lossy("int4") == wire_format::int4);
-  for (const auto* word : {"", "float32", "float16", "int2", "lowrank"})
-    CHECK_THROWS_WITH_AS(parse_lossy(word), doctest::Contains("none, bfloat16, int8 and int4"),
-                         spec_error);
+  CHECK(parse_lossy("none").is_none());
+  CHECK(parse_lossy("int4") == in_int4);
+  CHECK(parse_lossy("lowrank") == with_lowrank);
+  for (const auto* word : {"", "float32", "float16", "int2", "outer"})
+    CHECK_THROWS_WITH_AS(parse_lossy(word),
+                         doctest::Contains("none, bfloat16, int8, int4 and lowrank"), spec_error);
 }
 
 TEST_CASE("lossy_choice: the table has every rung and what is chosen") {

@@ -138,6 +138,22 @@ TEST_CASE("decide_routes: what nobody would notice in an iteration stays on the 
   CHECK(d.why == "factors would save less than 5 % of that, or 5 % of the iteration");
 }
 
+TEST_CASE(
+    "decide_routes: of many layers none of which anybody would notice only so many stay as nobody "
+    "notices together") {
+  std::vector<route_load> loads;
+  for (int i = 0; i < 800; ++i) loads.push_back(product("fc", 4, 512, 512));
+  const auto rates = at(4, 100, 100);
+  const auto all = [&](route by) {
+    return forecast(loads, rates, layer_routes(loads.size(), by)).iteration_ms;
+  };
+  const auto exact = all(route::parameter_server), best = all(route::factor_broadcast);
+  REQUIRE(exact > 5 * best);
+  layer_routes chosen;
+  for (const auto& d : decide_routes(loads, rates)) chosen.push_back(d.chosen);
+  CHECK(forecast(loads, rates, chosen).iteration_ms < 1.05 * best);
+}
+
 TEST_CASE("decide_routes: what cannot broadcast stays, and says why") {
   auto l = product("fc", 1, 4096, 4096);
   l.refusal = "lr_mult of its weights is 0: nothing is sent";
