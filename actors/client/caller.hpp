@@ -20,12 +20,12 @@
 //
 // Accepts  connect_caller, begin_training, hold_clocks, pause_at, give_up_clocks, go_back, resume_training   from node
 //          gradients_lent, state_wanted, state_given, clock_reported, loads_measured, program_done   from the program's threads
-//          layer_fresh       from gradient_push, factor_broadcast   once per parameter and version
+//          layer_fresh       from gradient_push, factor_broadcast, lowrank_exchange   once per parameter and version
 //          shared_landed     from network_link    what the programs share, before the first clock
 //          snapshot_copied   from checkpointer    the program has the state
 //          control_arrived   from node            worker_report and factor_offer of other workers (leader), worker_left
 //          shut_down         from node
-// Sends    backward_done     to gradient_push, factor_broadcast
+// Sends    backward_done     to gradient_push, factor_broadcast, lowrank_exchange
 //          send_frame        to network_link      worker_report, factor_offer, to the leader
 //          write_snapshot    to checkpointer      for the program: the optimizer's state, where shards make its steps
 //          training_done, goes_on_without, clocks_held, training_paused, clocks_given_up   to node

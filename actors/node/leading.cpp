@@ -110,7 +110,7 @@ frames::next_view leading::next_view(const plan::propose_view& m) {
   return next;
 }
 
-/// They have not measured what factors save, as the others have.
+/// They have not measured what factors save, as the others have. Low rank needs no measurement.
 void leading::give_to_newcomers(frames::next_view& next) {
   const auto& view = core_.view();
   const bool some_come = std::any_of(next.members.begin(), next.members.end(),
@@ -118,7 +118,9 @@ void leading::give_to_newcomers(frames::next_view& next) {
   if (some_come) next.given = core_.setup.around->newcomers.given(value(next.first_clock));
   no_factors_ = no_factors_ || some_come;
   if (!no_factors_) return;
-  std::fill(next.routes.begin(), next.routes.end(), 0);
+  std::replace(next.routes.begin(), next.routes.end(),
+               static_cast<std::uint8_t>(route::factor_broadcast),
+               static_cast<std::uint8_t>(route::parameter_server));
   next.factor_rows.clear();
 }
 

@@ -6,6 +6,7 @@
 #include "models/no_memory.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 namespace poseidon {
 
@@ -13,11 +14,11 @@ lowrank_exchange::lowrank_exchange(actor_context context, lowrank_exchange_setup
     : actor(context),
       setup_(std::move(setup)),
       gate_(setup_.of_side_branch, setup_.staleness),
-      copy_({setup_.store, setup_.parameters, setup_.frozen, history_count(setup_.rule.kind),
-             nullptr, true, setup_.awaited_state, setup_.former_states}),
+      copy_({setup_.store, setup_.parameters, setup_.frozen, setup_.update.arrays(), nullptr, true,
+             setup_.awaited_state, setup_.former_states}),
       parts_(setup_.workers) {
   const memory_for use("a gradient made of P and Q");
-  for (std::size_t i = 0; i < setup_.parameters.size(); ++i)
+  for (std::size_t i = 0; i < setup_.parameters.size() && !of_program(); ++i)
     gradients_.emplace_back(copy_.values_of(i));
   q_.resize(setup_.shape.q_values());
 }
@@ -56,13 +57,15 @@ void lowrank_exchange::begin_if_possible() {
   sent_at_ns_ = now_ns();
   setup_.overlap->began(sent_at_ns_);
   const auto m = setup_.memory->make_from(copy_.version());
-  setup_.arithmetic->add(m, setup_.gradient->total(copy_.version(), 0));
+  const auto gradient = setup_.gradient->total(copy_.version(), 0);
+  if (!gradient.empty()) setup_.arithmetic->add(m, gradient);
   std::vector<float> values(setup_.shape.p_values());
   lowrank_p(setup_.shape, m, q_, values);
   for (std::size_t i = 1; i < setup_.parameters.size(); ++i) {
     const auto beside = setup_.gradient->total(copy_.version(), i);
     values.insert(values.end(), beside.begin(), beside.end());
   }
+  if (of_program()) values.push_back(gradient.empty() ? 0.0f : 1.0f);
   step_ = step::first;
   give(std::move(values));
 }
@@ -78,7 +81,7 @@ void lowrank_exchange::send(worker_id to, const payload& values) {
   tell(neighbours_->links[value(to)],
        send_frame{
            frames::lowrank_factor{setup_.layer, clock_id{copy_.version()}, step_ == step::second},
-           values, forward_order(copy_.version() + 1, setup_.layer)},
+           values, forward_order(copy_.version() + 1, place_of(setup_.places.get(), setup_.layer))},
        values.bytes.size());
 }
 
@@ -124,7 +127,8 @@ void lowrank_exchange::take_sum(const payload& sum) {
 }
 
 /// The error memory keeps what this node's own Q does not hold. With the sum of all Q in its place it would keep differences between workers,
-/// too, that add up to nothing: of a node that is lost they would be lost alone.
+/// too, that add up to nothing: of a node that is lost they would be lost alone. After a gradient that is not finite, which a program that
+/// scales its loss meets and leaves out, the memory begins with zeros: it would be NaN for ever.
 void lowrank_exchange::take_p(const payload& sum) {
   const auto values = floats(sum);
   p_ = sum;
@@ -133,22 +137,31 @@ void lowrank_exchange::take_p(const payload& sum) {
     std::copy_n(beside.begin(), gradients_[i].size(), gradients_[i].begin());
     beside = beside.subspan(gradients_[i].size());
   }
+  nothing_ = of_program() && values.back() == 0;
   const auto m = setup_.memory->being_made(copy_.version() + 1);
   std::vector<float> q(setup_.shape.q_values());
   lowrank_q(setup_.shape, m, values, q);
-  lowrank_take_off(setup_.shape, values, q, m);
+  if (std::isnan(values.front()))
+    std::fill(m.begin(), m.end(), 0.0f);
+  else if (!nothing_)
+    lowrank_take_off(setup_.shape, values, q, m);
   setup_.memory->made(copy_.version() + 1);
   step_ = step::second;
   give(std::move(q));
 }
 
 void lowrank_exchange::take_q(const payload& sum) {
-  lowrank_gradient(setup_.shape, floats(p_), floats(sum), gradients_[0]);
+  if (of_program()) {
+    make_mean(sum);
+  } else {
+    lowrank_gradient(setup_.shape, floats(p_), floats(sum), gradients_[0]);
+    copy_.update(*setup_.arithmetic,
+                 {*setup_.update.solver(), setup_.solver, setup_.of_net, setup_.scale}, gradients_);
+  }
   p_ = {};
-  copy_.update(*setup_.arithmetic, {setup_.rule, setup_.solver, setup_.of_net, setup_.scale},
-               gradients_);
   copy_.made();
-  warm_start(setup_.shape, {setup_.seed, setup_.layer, copy_.version()}, floats(sum), q_);
+  if (!nothing_)
+    warm_start(setup_.shape, {setup_.seed, setup_.layer, copy_.version()}, floats(sum), q_);
   step_ = step::waiting;
   const auto end = now_ns();
   setup_.overlap->ended(end);
@@ -156,15 +169,27 @@ void lowrank_exchange::take_q(const payload& sum) {
   if (!setup_.trace.empty())
     setup_.trace[clock % setup_.trace.size()]->record(
         {setup_.name, span_phase::exchange, sent_at_ns_, end, clock});
-  publish();
+  publish(nothing_);
   begin_if_possible();
 }
 
-void lowrank_exchange::publish() {
+/// The memory of a parameter has no gaps between its chunks.
+void lowrank_exchange::make_mean(const payload& sum) {
+  using is = parameter_store::mean_is;
+  const auto version = copy_.version() + 1;
+  const auto parameter = setup_.parameters.front();
+  setup_.store->set_mean(parameter, version, nothing_ ? is::nothing : is::here);
+  if (nothing_) return;  // nobody reads it
+  const auto mean = setup_.store->values(parameter, version);
+  lowrank_gradient(setup_.shape, floats(p_), floats(sum), mean);
+  setup_.arithmetic->scale(setup_.scale, mean, mean);
+}
+
+void lowrank_exchange::publish(bool nothing) {
   copy_.publish();
   const auto version = version_id{copy_.version()};
   for (const auto& layer : neighbours_->layers) tell(layer, parameters_fresh{version});
-  tell(neighbours_->solver, layer_fresh{setup_.layer, version});
+  tell(neighbours_->solver, layer_fresh{setup_.layer, version, nothing});
 }
 
 // -- first values, solver state -------------------------------------------------------------------------
@@ -172,7 +197,10 @@ void lowrank_exchange::publish() {
 void lowrank_exchange::on(const chunk_landed& m) {
   if (!copy_.take_first(m.version)) return;
   first_q(setup_.shape, {setup_.seed, setup_.layer, copy_.version()}, q_);
-  publish();
+  if (m.nothing)
+    setup_.store->set_mean(setup_.parameters.front(), copy_.version(),
+                           parameter_store::mean_is::nothing);
+  publish(m.nothing);
   begin_if_possible();
 }
 

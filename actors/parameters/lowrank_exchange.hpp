@@ -4,8 +4,9 @@
 // clock is complete, what the error memory holds is added to it, and P = M Q goes to the worker that owns the layer's sums. The owner adds all
 // workers' P in worker order, makes the columns orthogonal once, and sends the bytes to all; with these each node makes Q = Mt P, whose sum comes
 // back in the same way. Every node then has the same P and Q, makes the gradient from them, applies the solver's rule to its own copy of
-// the parameters, and tells the layers. The layer's other parameters, such as a bias, go beside P as they are. One per node and layer on
-// that route. Nothing waits for another layer, so one layer's P travels while another one's Q does; a layer's clocks go one after
+// the parameters, and tells the layers. The layer's other parameters, such as a bias, go beside P as they are. Without a rule a version is the
+// mean gradient itself, which the programs around the nodes apply; a program may have no gradient in a clock, so the number of those that have
+// one goes beside P, too, and where nobody has one the error memories wait. One per node and layer on that route. Nothing waits for another layer, so one layer's P travels while another one's Q does; a layer's clocks go one after
 // the other.
 //
 //            all gradients of the clock, P out           P of the owner, Q out
@@ -13,7 +14,7 @@
 //   On the owner's node the same actor adds up: when all workers' parts of a step are there, it sends what it makes of them.
 //
 // Accepts  connect_lowrank_exchange  from node
-//          backward_done     from layer          once per replica, clock and micro-batch
+//          backward_done     from layer, caller  once per replica, clock and micro-batch
 //          lowrank_landed    from network_link   parts of the other workers (on the owner), or the owner's
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
 //          parameters_whole  from solver         only of a side branch (whole_gate.hpp)
@@ -24,7 +25,7 @@
 // Sends    send_frame        to network_link     the part to the owner; from the owner the same memory to every peer
 //          gradient_taken    to layer            only where several replicas have several passes under way
 //          parameters_fresh  to layer            training and test nets, every replica
-//          layer_fresh       to solver
+//          layer_fresh       to solver, caller
 //          history_arrived   to checkpointer     its part of a snapshot
 //          history_released  to node
 // State    solver state; Q, which begins anew in each view; the clock under way. The error memory is the node's.
@@ -35,6 +36,7 @@
 #include "actors/core/overlap_meter.hpp"
 #include "actors/core/trace.hpp"
 #include "actors/parameters/error_memory.hpp"
+#include "actors/parameters/forward_places.hpp"
 #include "actors/parameters/gradient_source.hpp"
 #include "actors/parameters/lowrank_turns.hpp"
 #include "actors/parameters/node_copy.hpp"
@@ -45,7 +47,7 @@
 #include "models/caffe.hpp"
 #include "models/device/host_arithmetic.hpp"
 #include "models/device/lowrank.hpp"
-#include "models/solver/solver_rule.hpp"
+#include "models/solver/update_choice.hpp"
 
 #include <map>
 #include <memory>
@@ -69,12 +71,13 @@ struct lowrank_exchange_setup {
   std::uint64_t staleness = 0;
   float scale = 1;  ///< makes a sum of gradients their mean
   ::caffe::SolverParameter solver;
-  solver_rule rule;
-  lowrank_shape shape;                        ///< of the first of `parameters`
-  std::vector<parameter_id> parameters;       ///< the weights, then what is learned beside them
-  std::vector<parameter_id> frozen;           ///< lr_mult 0: received once
-  by_id<parameter_id, net_parameter> of_net;  ///< all parameters of the net, for multipliers
+  update_choice update;                  ///< a solver's rule, or the mean, which a program wants
+  lowrank_shape shape;                   ///< of the first of `parameters`
+  std::vector<parameter_id> parameters;  ///< the weights, then what is learned beside them
+  std::vector<parameter_id> frozen;      ///< lr_mult 0: received once
+  by_id<parameter_id, net_parameter> of_net;        ///< all parameters of the net, for multipliers
   std::shared_ptr<const gradient_source> gradient;  ///< its parts: those of `parameters`
+  std::shared_ptr<const forward_places> places;     ///< null: layers stand at their own numbers
   std::shared_ptr<const host_arithmetic> arithmetic;
   /// It has a thread of its own, which has to enter the arithmetic. All nodes have the same.
   bool own_thread = false;
@@ -129,7 +132,9 @@ class lowrank_exchange : public actor<lowrank_exchange> {
   void take_sum(const payload& sum);
   void take_p(const payload& sum);
   void take_q(const payload& sum);
-  void publish();
+  [[nodiscard]] bool of_program() const { return setup_.update.is_mean(); }
+  void make_mean(const payload& sum);
+  void publish(bool nothing);
   void send(worker_id to, const payload& values);
 
   lowrank_exchange_setup setup_;
@@ -142,6 +147,7 @@ class lowrank_exchange : public actor<lowrank_exchange> {
   step step_ = step::waiting;
   std::vector<float> q_;             // what the next P is made with
   payload p_;                        // of the owner, once it has come
+  bool nothing_ = false;             // with it: no program had a gradient
   by_id<worker_id, payload> parts_;  // on the owner: of the step under way
   std::size_t parts_there_ = 0;
   std::vector<std::vector<float>> gradients_;  // summed, by place in setup_.parameters

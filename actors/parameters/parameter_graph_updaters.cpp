@@ -54,10 +54,11 @@ void parameter_graph::spawn_broadcast(group_actors& g, const factor_route& route
 }
 
 void parameter_graph::spawn_lowrank(group_actors& g, const lowrank_route& route) {
-  // Programs have no rule on the nodes, and their gradients go by other routes.
-  const auto* const rule = setup_.update.solver();
-  if (rule == nullptr) throw logic_bug("a program's gradient on a lowrank route", 1, 0);
-  make_sum(g);
+  // A program's own optimizer makes its steps with the mean; the shards' would need the values that it begins with.
+  if (setup_.update.optimizer() != optimizer_rule::none)
+    throw logic_bug("an optimizer of shards on a lowrank route", 1, 0);
+  const bool is_lent = !setup_.lent.empty();
+  if (!is_lent) make_sum(g);
   const auto threads = thread_for(route.shape.values());
   lowrank_exchange_setup s;
   s.layer = g.group.first;
@@ -72,12 +73,16 @@ void parameter_graph::spawn_lowrank(group_actors& g, const lowrank_route& route)
   s.staleness = setup_.staleness;
   s.scale = scale();
   s.solver = setup_.solver;
-  s.rule = *rule;
+  s.update = setup_.update;
   s.shape = route.shape;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
   s.of_net = setup_.list.parameters;
-  s.gradient = g.sum;
+  if (is_lent)
+    s.gradient = setup_.lent[value(g.group.learned.front())];
+  else
+    s.gradient = g.sum;
+  s.places = setup_.places;
   s.arithmetic = setup_.arithmetic;
   s.own_thread = threads == thread_kind::own;
   s.store = setup_.store;

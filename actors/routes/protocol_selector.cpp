@@ -2,6 +2,7 @@
 
 #include "actors/run/train_net.hpp"
 #include "models/net/declared_net.hpp"
+#include "models/words.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -53,8 +54,36 @@ void protocol_selector::plan_net(routes_chosen& answer) {
   answer.notes = std::move(plan.notes);
 }
 
+namespace {
+
+/// Programs begin with this route: what it takes of a parameter is known from its shape.
+void lowrank_of_program(const route_request& request, routes_chosen& answer) {
+  if (request.run.optimizer != optimizer_rule::none)
+    throw spec_error(
+        "routes=lowrank, but the workers make the optimizer's steps, which they do with whole "
+        "gradients. Leave out routes, or let the program make its steps");
+  const auto n = declared_net(request.run.declared, {});
+  const auto chosen = layers_of_option(n, request.option, {});
+  answer.routes = routes_of(n, chosen);
+  std::size_t taken = 0;
+  for (const auto r : chosen) {
+    answer.reasons.emplace_back(rank_of(r) > 0 ? "as routes=lowrank says" : "");
+    taken += rank_of(r) > 0 ? 1 : 0;
+  }
+  const auto rank = request.option.rank > 0 ? request.option.rank : default_rank;
+  answer.notes.push_back(
+      taken > 0
+          ? "routes: " + std::string(to_string(lowrank_of(rank))) + " for " +
+                plural(taken, "parameter") + " of " + std::to_string(chosen.size())
+          : "routes=lowrank has no effect: no parameter would save half of its values at rank " +
+                std::to_string(rank));
+}
+
+}  // namespace
+
 void protocol_selector::plan_program(routes_chosen& answer) const {
   const bool choice = setup_.option.what == route_option::kind::automatic;
+  if (setup_.option.what == route_option::kind::lowrank) lowrank_of_program(setup_, answer);
   answer.needs_rate = choice && setup_.link_mbit_s <= 0;
   answer.follow_links = follows_links(choice);
   answer.wire = formats_asked(declared_net(setup_.run.declared, {}), setup_.wire.all);

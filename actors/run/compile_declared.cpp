@@ -1,5 +1,6 @@
 #include "actors/run/compile_declared.hpp"
 
+#include "models/plan/lowrank_routes.hpp"
 #include "models/plan/wire_choice.hpp"
 
 #include <string>
@@ -25,12 +26,21 @@ void check_factors(const run_definition& run) {
         static_cast<double>(rows) * static_cast<double>(dims[0] + dims[1]) > most_values)
       throw spec_error("worker 0 gives \"" + name + "\" factors of " + std::to_string(rows) +
                        " rows: too many values.");
-    if (rank_of(route_of(run.routes, as_id<parameter_id>(p))) > 0)
-      throw spec_error("worker 0 gives \"" + name +
-                       "\" a lowrank route, which is for nets; a program's gradients go as they "
-                       "are, or as factors.");
     if (rows == 0 && on_factors(run.routes, as_id<parameter_id>(p)))
       throw spec_error("worker 0 gives \"" + name + "\" the route factor_broadcast without rows.");
+  }
+}
+
+void check_lowrank(const net& n, const run_definition& run) {
+  for (std::size_t p = 0; p < run.declared.size(); ++p) {
+    const auto rank = rank_of(route_of(run.routes, as_id<parameter_id>(p)));
+    if (rank == 0) continue;
+    const auto head = "worker 0 gives \"" + run.declared[p].name + "\" a lowrank route, ";
+    if (run.optimizer != optimizer_rule::none)
+      throw spec_error(
+          head + "and the workers make the optimizer's steps, which they do with whole gradients.");
+    if (const auto why = why_no_lowrank(n, p, rank, {}); !why.empty())
+      throw spec_error(head + "which it cannot take: " + why + ".");
   }
 }
 
@@ -42,6 +52,7 @@ std::unique_ptr<compiled_run> compile_declared(const run_definition& run, const 
   auto out = std::make_unique<compiled_run>();
   out->train.graph = declared_net(run.declared, run.factor_rows);
   const auto& n = out->train.graph;
+  check_lowrank(n, run);
   out->by_factors = factor_layers(n, run.routes);
   auto cut = make_partition(n, run.workers, run.routes);
   if (!run.wire.empty() && run.wire.size() != run.declared.size())

@@ -121,11 +121,31 @@ std::string sentence_of(const std::vector<reason>& reasons) {
                          : "");
 }
 
+/// Of a program's parameters; empty: none goes by low rank. The option gives all of them the same rank.
+std::string sentence_of_lowrank(const run_definition& spec) {
+  std::size_t senders = 0;
+  std::uint32_t rank = 0;
+  for (const auto r : spec.routes) {
+    if (rank_of(r) == 0) continue;
+    ++senders;
+    rank = rank_of(r);
+  }
+  if (senders == 0) return {};
+  return "by low rank (rank " + std::to_string(rank) + ") " + plural(senders, "parameter") +
+         (senders > 1 ? " send" : " sends") +
+         " a part of each gradient and the rest later; routes=ps keeps the bits";
+}
+
 /// Programs compute the gradients, and know by what else their results differ from one process's.
-std::string promise_of_programs(const std::vector<progress::promise::difference>& differences) {
-  std::string text;
+std::string promise_of_programs(const run_definition& spec,
+                                const std::vector<progress::promise::difference>& differences) {
+  const auto by_lowrank = sentence_of_lowrank(spec);
+  auto text = by_lowrank;
   for (const auto& d : differences) text += (text.empty() ? "" : "; ") + sentence_of(d);
-  return text.empty() ? text : "results: not bit-equal to one process: " + text;
+  if (text.empty()) return text;
+  return (by_lowrank.empty() ? "results: not bit-equal to one process: "
+                             : "results: not those of one process: ") +
+         text;
 }
 
 /// What outer steps leave of a promise: the nodes' parameters are equal, and not those of one machine.
@@ -182,7 +202,7 @@ progress::promise describe_promise(const compiled_run& run, const run_definition
   if (spec.workers < 2 && nodes.size() < 2) return out;
   out.differences = differences_of(nodes);
   if (!spec.declared.empty()) {
-    out.text = promise_of_programs(out.differences);
+    out.text = promise_of_programs(spec, out.differences);
     return out;
   }
   const auto reasons = reasons_of(run, spec, nodes, out.differences);

@@ -40,8 +40,14 @@ std::size_t nodes(const std::string& name, const std::string& value) {
 }
 
 route_option routes(const std::string& name, const std::string& value) {
-  if (value != "auto" && value != "ps" && value != "sfb") refuse(name, value, "auto, ps or sfb");
+  if (value != "auto" && value != "ps" && value != "sfb" && value != "lowrank")
+    refuse(name, value, "auto, ps, sfb or lowrank");
   return parse_routes(value);
+}
+
+std::uint32_t rank(const std::string& name, const std::string& value) {
+  if (value != "4" && value != "8") refuse(name, value, "4 or 8");
+  return value == "4" ? 4 : 8;
 }
 
 wire_format wire(const std::string& name, const std::string& value) {
@@ -92,6 +98,7 @@ fingerprint traits(std::string_view text) {
 /// The options of the program, and what is read when all of them are known.
 struct told : options {
   tls_files tls_paths;
+  std::uint32_t rank = 0;
 };
 
 using setter = std::function<void(told&, const std::string& name, const std::string& value)>;
@@ -112,6 +119,7 @@ const std::map<std::string, setter>& setters() {
       {"on-loss", [](auto& o, auto& n, auto& v) { o.outlives_losses = outlives_losses(n, v); }},
       {"newcomers", [](auto& o, auto& n, auto& v) { o.takes_newcomers = takes_newcomers(n, v); }},
       {"routes", [](auto& o, auto& n, auto& v) { o.routes = routes(n, v); }},
+      {"rank", [](auto& o, auto& n, auto& v) { o.rank = rank(n, v); }},
       {"wire", [](auto& o, auto& n, auto& v) { o.wire = wire(n, v); }},
       {"replay-gflops", [](auto& o, auto& n, auto& v) { o.replay_gflops = number(n, v, 0); }},
       {"trace", [](auto& o, auto&, auto& v) { o.trace = v; }},
@@ -148,6 +156,21 @@ void take_line(told& out, std::string_view line) {
   found->second(out, name, std::string(line.substr(equals + 1)));
 }
 
+/// Routes are chosen before the first view, where it has several workers.
+void check_routes(const options& o, std::uint32_t rank) {
+  const bool by_lowrank = o.routes.what == route_option::kind::lowrank;
+  if (rank > 0 && !by_lowrank)
+    throw std::invalid_argument(
+        "--rank=" + std::to_string(rank) +
+        " is for --routes=lowrank, which is not given: give both, or leave out --rank");
+  const bool begins_alone = o.nodes.value_or(1) == 1 && (o.join.empty() || o.nodes);
+  if (by_lowrank && o.takes_newcomers && begins_alone)
+    throw std::invalid_argument(
+        "--routes=lowrank with --nodes=1, where others join later: a run that begins with one "
+        "worker sends whole "
+        "gradients. Begin with two or more, or leave out --routes");
+}
+
 void check(const options& o) {
   if (!o.join.empty() && o.nodes && !o.takes_newcomers)
     throw std::invalid_argument(
@@ -179,6 +202,8 @@ options parse_options(std::string_view text) {
     text.remove_prefix(end == text.npos ? text.size() : end + 1);
   }
   check(out);
+  check_routes(out, out.rank);
+  out.routes.rank = out.rank;
   out.tls = tls_of_links(out.tls_paths);
   return out;
 }

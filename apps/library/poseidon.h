@@ -124,7 +124,9 @@ POSEIDON_API const char* poseidon_version(void);
  *   token=TEXT or token-file=FILE    the cluster's secret; needed where other machines reach an address of this one
  *   tls-cert=FILE tls-key=FILE tls-ca=FILE    links and page are encrypted, on all workers or none
  *   wire=float32|float16|bfloat16|int8|int4    worker 0's counts: how values travel, see poseidon_wire; a worker that asks for another is refused
- *   routes=auto|ps|sfb               worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered
+ *   routes=auto|ps|sfb|lowrank       worker 0's counts: factors where they are faster (auto), nowhere, wherever they are offered; lowrank: where
+ *   rank=4|8                         the program makes its own steps, gradients of two dimensions or more go as two thin matrices of that rank (4)
+ *                                    if these have at most half of the values: their means are others, and equal on all workers
  *   silence-limit=S  progress-limit=S  on-loss=go-on|end  newcomers=accept|refuse  link-mbit=N  trace=FILE  graph=FILE  web=[HOST:]PORT  web-token-file=FILE
  *   traits=NAME=VALUE;...            by what this program's gradients may differ from another worker's: "PyTorch=2.6.0;threads=2". Where workers
  *                                    have other values, a line says that results are not bit-equal to one process. VALUE|TEXT: for people, TEXT

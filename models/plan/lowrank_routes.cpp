@@ -6,6 +6,7 @@
 namespace poseidon {
 
 bool has_matrix(const net_layer& layer) {
+  if (layer.type == "Declared") return layer.parameter_shapes.front().size() > 1;
   return layer.type == "InnerProduct" || layer.type == "Convolution" ||
          layer.type == "Deconvolution";
 }
@@ -22,16 +23,20 @@ std::size_t lowrank_first_values(const net& n, std::size_t layer, std::uint32_t 
   for (std::size_t i = 1; i < parameters.size(); ++i)
     if (is_learned(n, parameters[i]))
       values += static_cast<std::size_t>(count(n.parameters[parameters[i]].shape));
-  return values;
+  return values + (n.layers[layer].type == "Declared" ? 1 : 0);
 }
 
 std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
                            const ::caffe::SolverParameter& solver) {
   const auto& l = n.layers[layer];
+  if (!has_matrix(l) && l.type == "Declared")
+    return "it has fewer than two dimensions: only a matrix is sent as P and Q";
   if (!has_matrix(l))
     return "it is none of InnerProduct, Convolution and Deconvolution, whose weights are matrices";
   for (const auto p : l.parameters)
     if (is_shared(n, p)) return "it shares parameters with another layer";
+  if (n.parameters[l.parameters[0]].given) return "worker 0 gives it as it is";
+  if (n.parameters[l.parameters[0]].bundle) return "it is a bundle, and no matrix";
   if (!l.learn.at(0) || !is_learned(n, l.parameters[0]))
     return "lr_mult of its weights is 0: nothing is sent";
   if (!l.needs_backward) return "no loss reaches it: its gradient is zero";

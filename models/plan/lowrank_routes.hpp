@@ -12,12 +12,13 @@
 
 namespace poseidon {
 
-/// Whether a layer's weights are a matrix at all.
+/// Whether a layer's weights are a matrix at all. What a program declares is one if it has two dimensions or more.
 [[nodiscard]] bool has_matrix(const net_layer& layer);
 
 /// A layer's weights as the matrix that P and Q stand for.
 [[nodiscard]] lowrank_shape lowrank_shape_of(const net& n, std::size_t layer, std::uint32_t rank);
-/// The values that each node sends of P, and the owner of their sum: with it go the gradients of the layer's other parameters, as they are.
+/// The values that each node sends of P, and the owner of their sum: with it go the gradients of the layer's other parameters, as they are. Of a
+/// program's parameter one value more says how many workers had a gradient of it.
 [[nodiscard]] std::size_t lowrank_first_values(const net& n, std::size_t layer, std::uint32_t rank);
 
 /// The reason why a layer's gradient cannot be sent with that rank, or would save less than half of its values; empty if it can.

@@ -5,8 +5,8 @@ import re
 from typing import Dict
 
 # The environment's names of the options, without "POSEIDON_".
-OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "wire",
-           "on-loss", "replay-gflops", "trace", "graph", "web", "web-token-file")
+OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "rank",
+           "wire", "on-loss", "replay-gflops", "trace", "graph", "web", "web-token-file")
 
 
 class PoseidonError(RuntimeError):

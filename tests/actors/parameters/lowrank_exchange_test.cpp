@@ -1,3 +1,4 @@
+// Long because nets and programs are tested in the same views.
 #include "actors/parameters/lowrank_exchange.hpp"
 
 #include "actors/parameters/send_order.hpp"
@@ -10,6 +11,7 @@
 #include <cmath>
 #include <limits>
 #include <random>
+#include <utility>
 
 using namespace poseidon;
 
@@ -28,6 +30,7 @@ struct one_worker final : gradient_source {
                      of_bias = std::vector<float>(8);
   std::shared_ptr<error_memory> memory = std::make_shared<error_memory>();
   std::vector<float> values = std::vector<float>(matrix.values(), 1.0f);  // that a view begins with
+  bool has_gradient = true;
 
   explicit one_worker(unsigned seed) {
     std::mt19937 random(seed);
@@ -35,6 +38,7 @@ struct one_worker final : gradient_source {
     of_bias.assign(8, static_cast<float>(seed));
   }
   [[nodiscard]] std::span<const float> total(std::uint64_t, std::size_t i) const override {
+    if (!has_gradient) return {};
     return i == 0 ? of_weights : of_bias;
   }
 };
@@ -71,8 +75,10 @@ struct view_of {
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   std::uint64_t first;
 
+  /// `of_programs`: they want the mean of the weights, and there is no bias.
   explicit view_of(std::vector<std::shared_ptr<one_worker>> of, std::uint64_t first_clock = 0,
-                   worker_id owner = worker_id{0}, std::uint64_t former = 1)
+                   worker_id owner = worker_id{0}, std::uint64_t former = 1,
+                   bool of_programs = false)
       : workers(std::move(of)), first(first_clock) {
     const auto parameters = weights_and_bias();
     partition cut;
@@ -92,14 +98,17 @@ struct view_of {
       s.seed = 3;
       s.solver.set_base_lr(1);
       s.solver.set_lr_policy("fixed");
+      if (!of_programs) s.update = solver_rule{};
       s.shape = matrix;
-      s.parameters = {weights, bias};
+      s.parameters = {weights};
+      if (!of_programs) s.parameters.push_back(bias);
+      s.scale = of_programs ? 1.0f / static_cast<float>(workers.size()) : 1.0f;
       s.of_net = by_id<parameter_id, net_parameter>(parameters);
       s.gradient = workers[w];
       s.arithmetic = std::make_shared<test::plain_arithmetic>();
       s.store = stores[w];
-      s.turns = std::make_shared<lowrank_turns>(owner, matrix.p_values() + 8, matrix.q_values(),
-                                                clock_id{first});
+      s.turns = std::make_shared<lowrank_turns>(owner, matrix.p_values() + (of_programs ? 1 : 8),
+                                                matrix.q_values(), clock_id{first});
       s.memory = workers[w]->memory;
       s.former_states = former;
       s.overlap = std::make_shared<overlap_meter>(1);
@@ -114,7 +123,7 @@ struct view_of {
       sim.tell(actors[w], m);
       std::copy(workers[w]->values.begin(), workers[w]->values.end(),
                 stores[w]->values(weights, first).begin());
-      for (const unsigned chunk : {0u, 1u, 2u})
+      for (unsigned chunk = 0; chunk < (of_programs ? 2 : 3); ++chunk)
         sim.tell(actors[w], chunk_landed{chunk_id{chunk}, version_id{first}});
     }
     sim.settle();
@@ -358,4 +367,62 @@ TEST_CASE("lowrank_exchange: a part twice of one worker is a fault of ours, and 
     t.sim.tell(t.actors[0], lowrank_landed{worker_id{1}, clock_id{0}, false, part});
   t.sim.settle();
   CHECK(fault->find("a part twice of worker 1") != std::string::npos);
+}
+
+namespace {
+
+view_of programs(std::vector<std::shared_ptr<one_worker>> of) {
+  return view_of(std::move(of), 0, worker_id{0}, 1, true);
+}
+
+}  // namespace
+
+TEST_CASE("lowrank_exchange: a program gets the mean, and what it is not is in the memories") {
+  auto t = programs(some(2));
+  t.train(0);
+  CHECK(t.all_equal());
+  const auto mean = t.at(0, weights);
+  std::vector<float> twice(mean.size()), sent(mean.size());
+  for (std::size_t i = 0; i < mean.size(); ++i) {
+    twice[i] = 2 * mean[i];
+    for (const auto& w : t.workers) sent[i] += w->of_weights[i] - w->memory->at(1)[i];
+  }
+  CHECK(distance(twice, sent) < 1e-4);
+  CHECK(distance(twice, std::vector<float>(mean.size())) > 0.1);
+}
+
+TEST_CASE("lowrank_exchange: where no program has a gradient nothing comes, and memories wait") {
+  auto t = programs(some(2));
+  t.train(0);
+  CHECK_FALSE(t.solver.got->back().nothing);
+  const auto kept = memory_at(*t.workers[0], 1);
+  for (const auto& w : t.workers) w->has_gradient = false;
+  t.train(1);
+  CHECK(t.solver.got->back().nothing);
+  CHECK(t.stores[0]->mean(weights, 2) == parameter_store::mean_is::nothing);
+  CHECK(memory_at(*t.workers[0], 2) == kept);
+  t.workers[1]->has_gradient = true;
+  t.train(2);
+  CHECK_FALSE(t.solver.got->back().nothing);
+  CHECK(t.stores[0]->mean(weights, 3) == parameter_store::mean_is::here);
+  CHECK(t.all_equal());
+  // The one without a gradient sends of what it had kept.
+  CHECK(memory_at(*t.workers[0], 3) != kept);
+}
+
+TEST_CASE("lowrank_exchange: after a program's gradient that is not finite the next ones are") {
+  for (const float bad :
+       {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
+    auto t = programs(some(2));
+    t.train(0);
+    const auto good = std::exchange(t.workers[1]->of_weights[5], bad);
+    t.train(1);
+    for (const float x : t.at(0, weights)) CHECK(std::isnan(x));
+    t.workers[1]->of_weights[5] = good;
+    for (const std::uint64_t clock : {2, 3}) {
+      t.train(clock);
+      CHECK(t.all_equal());
+      for (const float x : t.at(0, weights)) CHECK(std::isfinite(x));
+    }
+  }
 }

@@ -219,6 +219,31 @@ TEST_CASE("protocol_selector: told to, a program's factors go wherever there are
   CHECK(none.proposed.got->empty());
 }
 
+TEST_CASE("protocol_selector: a program begins with low rank where it is told to") {
+  auto option = told(route_option::kind::lowrank);
+  option.rank = 8;
+  auto t = selector_of_program(option);
+  REQUIRE(t.chosen.got->size() == 1);
+  const auto& c = t.chosen.got->front();
+  CHECK(c.error.empty());
+  CHECK(c.routes == parameter_routes{route::parameter_server, route::lowrank_8});
+  CHECK(c.notes == std::vector<std::string>{"routes: lowrank_8 for 1 parameter of 2"});
+  t.sim.tell(t.selector, choose_by_offers{one_row});
+  t.sim.settle();
+  CHECK(t.proposed.got->empty());
+}
+
+TEST_CASE("protocol_selector: workers that make a program's steps have no low rank") {
+  run_definition run;
+  run.declared = {{"fc", {1000, 1000}}};
+  run.workers = 2;
+  run.optimizer = optimizer_rule::sgd;
+  selector_of_two t(std::move(run), std::make_shared<quick_device>(),
+                    told(route_option::kind::lowrank));
+  CHECK(t.chosen.got->front().error.find("the workers make the optimizer's steps") !=
+        std::string::npos);
+}
+
 TEST_CASE("protocol_selector: programs on one machine keep the bits") {
   run_definition run;
   run.declared = {{"conv", {8, 3, 3, 3}}, {"fc", {1000, 1000}}};

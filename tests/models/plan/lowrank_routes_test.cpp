@@ -1,5 +1,6 @@
 #include "models/plan/lowrank_routes.hpp"
 
+#include "models/net/declared_net.hpp"
 #include "models/plan/partition.hpp"
 #include "models/plan/route_choice.hpp"
 #include "tests/folder.hpp"
@@ -110,6 +111,25 @@ TEST_CASE("lowrank: the option takes every layer that can, a file those that it 
   CHECK(refusal("ps", 4).find("--rank 4: --routes ps puts no layer on lowrank.") == 0);
   CHECK(refusal(file("ip1 sfb\n"), 8).find("--rank 8: --routes ") == 0);
   CHECK(refusal("auto", 8).empty());
+}
+
+TEST_CASE("lowrank: of a program all goes by low rank that is a matrix, and half of it saved") {
+  const auto n = declared_net(std::vector<declared_parameter>{{"conv", {32, 8, 3, 3}},
+                                                              {"bias", {4096}},
+                                                              {"small", {8, 3, 3, 3}},
+                                                              {"given", {100, 100}, true},
+                                                              {"bundle", {100, 100}, false, true}});
+  const auto of = [&](std::size_t p) { return why_no_lowrank(n, p, 8, {}); };
+  CHECK(of(0).empty());
+  CHECK(lowrank_shape_of(n, 0, 8).columns == 72);
+  CHECK(lowrank_first_values(n, 0, 8) == 32 * 8 + 1);  // P, and whether there is a gradient
+  CHECK(of(1) == "it has fewer than two dimensions: only a matrix is sent as P and Q");
+  CHECK(of(2) == "at rank 8 its 8 x 27 matrix would save less than half of its values");
+  CHECK(of(3) == "worker 0 gives it as it is");
+  CHECK(of(4) == "it is a bundle, and no matrix");
+  CHECK(wanted(n, "lowrank", 8) == layer_routes{route::lowrank_8, route::parameter_server,
+                                                route::parameter_server, route::parameter_server,
+                                                route::parameter_server});
 }
 
 TEST_CASE("lowrank: every node has such a parameter, and no shard a part of it") {

@@ -57,6 +57,7 @@ class Client(Joined):
 
     def _came(self, states: List[dict]) -> None:
         self._name = torch.tensor(list(name_of_run(states)), dtype=torch.uint8)
+        self.lowrank = int(states[0].get("lowrank", 0))
         self.samplers.came(states[1:], self.run.first_clock)
 
     # -- what a Sampler asks
@@ -140,7 +141,7 @@ class Client(Joined):
     def _give_state(self) -> Tuple[int, int, int]:
         """What this step computes with: nothing of it has changed since the last one ended, but the buffers, in a forward pass."""
         self._take_buffers()
-        return self.newcomers.give([{"run": self.id}, *self.samplers.states()], {} if self.buffers is None else self.buffers.of_last_step(self.run, len(self.declared)))
+        return self.newcomers.give([{"run": self.id, "lowrank": self.lowrank}, *self.samplers.states()], {} if self.buffers is None else self.buffers.of_last_step(self.run, len(self.declared)))
 
     def _push(self, i: int) -> None:
         factors = self.factors

@@ -4,6 +4,7 @@ import contextlib
 import os
 import secrets
 import socket
+import sys
 from typing import Dict, Optional, Sequence
 
 import torch
@@ -14,7 +15,7 @@ from torch.utils import _pytree
 from ..library import PoseidonError, options_from
 from ..options import has_others
 from .client import Client
-from .comm_hooks import format_of
+from .comm_hooks import format_of, lowrank_of, without_effect
 from .local import LocalClient
 from .uneven import uneven
 
@@ -47,9 +48,10 @@ def _free_port() -> int:
         return s.getsockname()[1]
 
 
-def _world() -> Dict[str, str]:
-    """Who else is there: the environment's POSEIDON_..., the script's process group, or torchrun's variables."""
-    options = options_from({})
+def _world(**given) -> Dict[str, str]:
+    """The options of the run, those `given` before the environment's. Who else is there say POSEIDON_..., the script's process group, or torchrun's
+    variables."""
+    options = options_from({name: value for name, value in given.items() if value is not None})
     if has_others(options):
         return options
     if dist.is_available() and dist.is_initialized():
@@ -79,13 +81,14 @@ class DistributedDataParallel(nn.Module):
     """Takes the place of torch.nn.parallel.DistributedDataParallel, with its arguments and attributes. `.grad` holds the means
     when backward() returns, so any optimizer, clipping and scaler works as it did. With `optimizer` the step is made for one
     parameter at a time in the next forward pass, as poseidon.torch.join(model, optimizer, mode="local") does. With `state=[optimizer, scheduler, ...]`
-    others may join later, and are given these.
+    others may join later, and are given these. `routes="lowrank"` and `rank` are options of the run, as join() has them.
 
     Arguments about buckets and about the order of an all-reduce are accepted and do nothing: there are none, and the first step shows which
     parameters are used. What cannot be had is refused by its name."""
 
     def __init__(self, module: nn.Module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, process_group=None, *positional,
-                 optimizer: Optional[optim.Optimizer] = None, state: Optional[Sequence[object]] = None, quiet: bool = False, **others):
+                 optimizer: Optional[optim.Optimizer] = None, state: Optional[Sequence[object]] = None, quiet: bool = False,
+                 routes: Optional[str] = None, rank: Optional[int] = None, **others):
         super().__init__()
         if device_ids and len(device_ids) > 1:
             raise PoseidonError(f"device_ids has {len(device_ids)} devices, expected one: start a process for each")
@@ -116,7 +119,7 @@ class DistributedDataParallel(nn.Module):
         said = {"broadcast_buffers": broadcast_buffers, "quiet": quiet,
                 "ignored": frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))}
         self.parameters_to_ignore = set(said["ignored"])
-        world = _world()
+        world = _world(routes=routes, rank=rank)
         if state is not None and optimizer is not None:
             raise PoseidonError("state=[...] is for workers that join later, which the mode of optimizer=... cannot let in: leave optimizer out, and name it "
                                 "in state")
@@ -151,12 +154,27 @@ class DistributedDataParallel(nn.Module):
 
     def register_comm_hook(self, state, hook) -> None:
         """PyTorch's allreduce_hook, its hooks and wrappers that round to float16 or bfloat16, and those that quantize, which are int8 here: the
-        format in which gradients travel from now on. All workers register the same one. Others are refused by their names."""
+        format in which gradients travel from now on. All workers register the same one. powerSGD_hook says once more what the run has begun with:
+        low rank of that rank. Others are refused by their names."""
+        rank = lowrank_of(hook, state)
+        if rank is not None:
+            return self._require_lowrank(rank, state)
         self._travel_as(format_of(hook, state, self.client.size))
 
     def _register_builtin_comm_hook(self, hook) -> None:
         """PyTorch's hooks in C++, a dist.BuiltinCommHookType: the same two."""
         self._travel_as(format_of(hook, None, self.client.size))
+
+    def _require_lowrank(self, rank: int, state) -> None:
+        """Routes are chosen when a run begins, before a hook can be registered."""
+        now = self.client.lowrank
+        if now != rank and self.client.has_others:
+            by = f"has begun with low rank of rank {now}" if now else "sends whole gradients"
+            raise PoseidonError(f"register_comm_hook(powerSGD_hook): its rank is {rank}, and the run {by}. Write DistributedDataParallel(model, "
+                                f'routes="lowrank", rank={rank}), or give worker 0 POSEIDON_ROUTES=lowrank and POSEIDON_RANK={rank}; then the hook may stay')
+        if self.client.rank == 0 and not self.client.quiet:
+            for line in without_effect(state):
+                print(f"poseidon: powerSGD_hook: without effect: {line}", file=sys.stderr, flush=True)
 
     def _travel_as(self, form: str) -> None:
         if self.client.pushed:

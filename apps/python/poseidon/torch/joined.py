@@ -30,6 +30,7 @@ class Joined:
     _means_in_grad = True  # one worker alone has nothing to send
     _bundled = True  # small parameters travel together
     _outlives_losses = False  # the others go on without a worker that is lost
+    _no_lowrank: Optional[str] = None  # why no gradient goes by low rank
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None, *,
@@ -62,13 +63,17 @@ class Joined:
         told = self._with_on_loss(options)
         if self._has_others:
             require_statistics(model)
+        if options.get("routes") == "lowrank" and self._no_lowrank is not None:
+            raise PoseidonError(f'routes is "lowrank", and {self._no_lowrank}')
         self.run = Run(told, quiet, traits_of(self.parameters))
         self.members = Members(self.run, quiet)
         self.outlives_losses = told.get("on-loss") == "go-on"
         self._rings: List[List[torch.Tensor]] = []  # by version, whose memory is that of every second one; then by parameter
         self.factors: Optional[Factors] = None
         self.gpus: Optional[Gpus] = None
-        self._wants_factors = options.get("routes") != "ps"
+        self._wants_factors = options.get("routes") not in ("ps", "lowrank")
+        # The rank of low rank; 0: gradients go as a whole, or as factors.
+        self.lowrank = int(options.get("rank", 4)) if options.get("routes") == "lowrank" and self._has_others else 0
         self.clock = 0
         self.fired: Dict[int, int] = {}  # in this clock, by parameter: how often a backward pass has reached it
         self.expected: Dict[int, int] = {}  # the same of the first clock in which one was reached
@@ -120,8 +125,8 @@ class Joined:
             more = self._more_means()
             self.run.declare(declared + more, self.declared.kinds() + [GIVEN] * (self.buffers is not None) + [BUNDLE] * len(more))
             self._declared()
-            measures = torch.tensor([self._wants_factors], dtype=torch.uint8)  # worker 0's option counts
-            self._beginning.share(self.run, [("worker 0 measures what factors save", measures), *self._shared()])
+            routes = torch.tensor([self._wants_factors, self.lowrank], dtype=torch.uint8)  # worker 0's option counts
+            self._beginning.share(self.run, [("worker 0's routes", routes), *self._shared()])
             self.run.begin()
             if self.newcomers is not None:
                 self.clock = self._taken = self.run.first_clock
@@ -132,7 +137,8 @@ class Joined:
                 self._beginning.take()
             if self.buffers is not None:
                 self.buffers.begin(self.outlives_losses)
-            self._wants_factors = bool(measures.item())
+            if not came_later:
+                self._wants_factors, self.lowrank = bool(routes[0]), int(routes[1])
             if self._has_others:
                 require_statistics(self.model, self.run.workers)
             del kept

@@ -31,6 +31,8 @@ class LocalClient(PutOff):
     _rule = OWN
     _means_in_grad = False  # each parameter is stepped as soon as its mean has come
 
+    _no_lowrank = "mode \"local\" and optimizer= send whole gradients, or factors: mode=\"ddp\" has low rank, or leave routes out"
+
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):
         trained = [p for group in optimizer.param_groups for p in group["params"]]
         require_one_at_a_time(model, optimizer, trained)

@@ -55,6 +55,8 @@ class ShardsClient(LocalClient):
     _bundled = False  # a shard makes the steps of each by itself
     _large = 1 << 62  # values: taking them over costs the same for every parameter
 
+    _no_lowrank = "in mode \"shards\" the workers make the optimizer's steps with whole gradients: mode=\"ddp\" has low rank, or leave routes out"
+
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):
         wrong = why_not(optimizer)
         if wrong:

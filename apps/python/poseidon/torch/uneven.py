@@ -58,6 +58,9 @@ def _require_whole(client: Client) -> None:
     """Refuses what a worker without batches could not take part in."""
     if type(client) is not Client:
         raise PoseidonError("DistributedDataParallel.join() with optimizer=: a worker without batches makes no steps; leave the optimizer out")
+    if client.lowrank:
+        raise PoseidonError('DistributedDataParallel.join() with routes="lowrank": its last exchange carries parameters bit for bit; leave routes out, or give '
+                            "each worker as many batches")
     if client.buffers is not None:
         raise PoseidonError("DistributedDataParallel.join(): the model has buffers, which all workers take from worker 0 in each step, also when it has no "
                             "batches left: broadcast_buffers=False, or as many batches on each worker (drop_last=True)")

@@ -1,0 +1,304 @@
+# tests/cluster/torch_lowrank_test.py - gradients of low rank under PyTorch: all workers have the same bits, and these are what the algorithm, written
+# once more with PyTorch, makes of all workers' gradients.
+import os
+import re
+import signal
+import unittest
+
+import cluster
+import programs
+
+WORLD = programs.REFUSED.join(["""
+import ast, hashlib, math, os, sys
+import torch, torch.nn.functional as F
+from torch import nn
+import poseidon.torch as poseidon
+""", """
+torch.set_num_threads(1)
+RANK = int(os.environ.get("POSEIDON_RANK", 4))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.first, self.sometimes, self.out = nn.Conv2d(8, 32, 3), nn.Linear(128, 64), nn.Linear(64, 64), nn.Linear(64, 10)
+
+    def forward(self, x, step, seat):
+        x = torch.tanh(self.first(torch.relu(self.conv(x)).flatten(1)))
+        if step % 3 == 0 or step % 3 == 1 and seat == 0:  # by all, by one, by nobody
+            x = x + self.sometimes(x)
+        return self.out(x)
+
+def loss_of(net, step, seat):
+    g = torch.Generator().manual_seed(100 * step + seat)
+    x, y = torch.randn(24, 8, 4, 4, generator=g), torch.randint(0, 10, (24,), generator=g)
+    loss = F.cross_entropy(net(x, step, seat), y)
+    return loss * math.inf if BAD and step == 4 and seat == 1 else loss
+
+BAD = False
+
+def philox(counter, key):
+    for _ in range(10):
+        p0, p1 = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        counter = [p1 >> 32 ^ counter[1] ^ key[0], p1 & 0xffffffff, p0 >> 32 ^ counter[3] ^ key[1], p0 & 0xffffffff]
+        key = [key[0] + 0x9E3779B9 & 0xffffffff, key[1] + 0xBB67AE85 & 0xffffffff]
+    return counter
+
+def drawn(layer, clock, columns):
+    words = [w for i in range(-(-columns * RANK // 4)) for w in philox([i, clock, 0, layer], [1 ^ 6 * 0x9E3779B9 & 0xffffffff, 0])]
+    return torch.tensor([2 * ((w >> 8) / 16777216) - 1 for w in words[:columns * RANK]]).view(columns, RANK)
+
+class Oracle:
+    "Of one parameter of all workers."
+
+    def __init__(self, layer, shape):
+        self.layer, self.shape = layer, shape
+        self.rows, self.columns = shape[0], math.prod(shape[1:])
+        self.is_low = len(shape) > 1 and 2 * RANK * (self.rows + self.columns) <= self.rows * self.columns
+        self.kept = {}
+
+    def begin_view(self, clock, seats):
+        if self.is_low:
+            self.kept = {seat: self.kept.get(seat, torch.zeros(self.rows, self.columns)) for seat in seats}
+            self.q = drawn(self.layer, clock, self.columns)
+
+    def mean(self, clock, gradients):
+        "`gradients`: by seat; None: there is none."
+        if all(g is None for g in gradients.values()):
+            return None
+        if not self.is_low:
+            sum = None
+            for g in gradients.values():
+                sum = g if sum is None else sum if g is None else sum + g
+            return sum * (1 / len(gradients))
+        m = {seat: self.kept[seat] + (0 if g is None else g.reshape(self.rows, self.columns)) for seat, g in gradients.items()}
+        p = sum_of(each @ self.q for each in m.values()).double()
+        if not bool(torch.isfinite(p).all()):
+            self.kept = {seat: torch.zeros_like(each) for seat, each in m.items()}
+            self.q = drawn(self.layer, clock + 1, self.columns)
+            return torch.full(self.shape, math.nan)
+        for k in range(RANK):
+            for _ in range(2):
+                for j in range(k):
+                    p[:, k] -= p[:, k] @ p[:, j] * p[:, j]
+            p[:, k] /= p[:, k].norm()
+        p = p.float()
+        q = {seat: each.t() @ p for seat, each in m.items()}
+        self.kept = {seat: m[seat] - p @ q[seat].t() for seat in m}
+        self.q = sum_of(q.values())
+        return (p @ self.q.t()).view(self.shape) * (1 / len(gradients))
+
+def sum_of(parts):
+    parts = list(parts)
+    return sum(parts[1:], parts[0])
+
+class All:
+    "The means of all workers' gradients, computed here."
+
+    def __init__(self, net):
+        self.net, self.of = net, {name: Oracle(i, p.shape) for i, (name, p) in enumerate(net.named_parameters())}
+        self.views = 0
+
+    def means(self, step, views):
+        view = [v for v in views if v[0] <= step][-1]
+        seats = view[1]
+        if step == view[0]:
+            for oracle in self.of.values():
+                oracle.begin_view(step, seats)
+        parameters = list(self.net.parameters())
+        by_seat = {seat: torch.autograd.grad(loss_of(self.net, step, seat), parameters, allow_unused=True) for seat in seats}
+        return {name: self.of[name].mean(step, {seat: by_seat[seat][i] for seat in seats}) for i, name in enumerate(self.of)}
+
+def difference(name, wanted, got, is_low):
+    "Empty: none."
+    if wanted is None or got is None:
+        return "" if wanted is got else f"{name}: one has none; "
+    if is_low and bool(wanted.isnan().all()):
+        same = bool(got.isnan().all())
+    elif is_low:
+        # Products add in another order, and a column of P that is nearly in the span of the others makes more of that.
+        same = torch.allclose(wanted, got, rtol=0, atol=5e-3 * float(wanted.abs().max()))
+    else:
+        same = torch.equal(wanted.nan_to_num(), got.nan_to_num())
+    return "" if same else f"{name}: {(wanted - got).abs().max()} of {wanted.abs().max()}; "
+
+def digest(net):
+    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in net.parameters())).hexdigest()[:16]
+
+torch.manual_seed(1)
+net = Net()
+optimizer = torch.optim.SGD(net.parameters(), .05)
+"""])
+
+TRAIN = WORLD + """
+how = ast.literal_eval(sys.argv[1])
+BAD, dies = how.get("bad", False), how.get("dies")
+state, run = PowerSGD(how["hook"]) if "hook" in how else None, net
+if how.get("ddp"):
+    run = poseidon.DistributedDataParallel(net, **how["ddp"])
+    if state is not None:
+        run.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+else:
+    poseidon.join(net, optimizer, **how.get("options", {}))
+client = poseidon.Client.current
+seat = poseidon.rank()
+before = All(net)
+wrong = ""
+for step in range(12):
+    optimizer.zero_grad(set_to_none=True)
+    if dies == [seat, step]:
+        net.first.weight.register_hook(lambda g: os.kill(os.getpid(), 9))  # others have left
+    loss_of(run, step, seat).backward()
+    means = before.means(step, list(client.members.views))
+    for name, p in net.named_parameters():
+        wrong += difference(f"step {step}, {name}", means[name], p.grad, before.of[name].is_low)
+    if not any(p.grad is not None and bool(p.grad.isnan().any()) for p in net.parameters()):  # as a GradScaler
+        optimizer.step()
+    else:
+        print("not finite in step", step, flush=True)
+poseidon.leave()
+print("by low rank", sorted(name for name, o in before.of.items() if o.is_low), flush=True)
+print("digest", digest(net), wrong or "right", flush=True)
+"""
+HOOK = """
+from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+def PowerSGD(words):
+    return powerSGD_hook.PowerSGDState(process_group=None, **words)
+"""
+LOW = (("POSEIDON_ROUTES", "lowrank"),)
+LOW_8 = (*LOW, ("POSEIDON_RANK", "8"))
+OTHER_RANK = """
+run = poseidon.DistributedDataParallel(net)
+refused(lambda: run.register_comm_hook(PowerSGD({"matrix_approximation_rank": 4}), powerSGD_hook.powerSGD_hook))
+loss_of(run, 0, poseidon.rank()).backward()
+poseidon.leave()
+"""
+# Those that were there before it came know what all have kept; it does not.
+JOINS = """
+class Step:
+    now = 0
+    def state_dict(self):
+        return {"now": self.now}
+    def load_state_dict(self, state):
+        self.now = state["now"]
+
+step = Step()
+poseidon.join(net, optimizer, state=[step])
+client, knows, wrong = poseidon.Client.current, step.now == 0, ""
+before = All(net)
+while True:
+    if step.now == 3:
+        print("trains", flush=True)
+    optimizer.zero_grad(set_to_none=True)
+    loss_of(net, step.now, poseidon.rank()).backward()
+    views = list(client.members.views)
+    if knows:
+        means = before.means(step.now, views)
+        for name, p in net.named_parameters():
+            wrong += difference(f"step {step.now}, {name}", means[name], p.grad, before.of[name].is_low)
+    optimizer.step()
+    step.now += 1
+    if len(views[-1][1]) == 3 and step.now == views[-1][0] + 6:
+        break
+poseidon.leave()
+print("digest", digest(net), wrong or "right", flush=True)
+"""
+_HOOKED = "run = poseidon.DistributedDataParallel(net)\nrefused(lambda: run.register_comm_hook(PowerSGD({}), powerSGD_hook.powerSGD_hook))"
+REFUSALS = {
+    "local": ('refused(lambda: poseidon.join(net, optimizer, mode="local", routes="lowrank"))', r'routes is "lowrank", and .*mode="ddp" has low rank'),
+    "shards": ('refused(lambda: poseidon.join(net, optimizer, mode="shards", routes="lowrank"))', r'routes is "lowrank", and .*mode="ddp" has low rank'),
+    "outer": ('refused(lambda: poseidon.join(net, optimizer, outer=poseidon.Outer(every=2), routes="lowrank"))', r'routes is "lowrank", and with outer='),
+    "optimizer": ('refused(lambda: poseidon.DistributedDataParallel(net, optimizer=optimizer, routes="lowrank"))', r'routes is "lowrank", and .*optimizer='),
+    "rank 3": ('refused(lambda: poseidon.join(net, optimizer, routes="lowrank", rank=3))', r'option rank="3": expected 4 or 8'),
+    "rank alone": ('refused(lambda: poseidon.join(net, optimizer, rank=8))', "rank=8 is for routes=lowrank, which is not given"),
+    "rank with ps": ('refused(lambda: poseidon.DistributedDataParallel(net, routes="ps", rank=8))', "rank=8 is for routes=lowrank, which is not given"),
+    "begins alone": ('refused(lambda: poseidon.join(net, optimizer, state=[], routes="lowrank", listen="127.0.0.1:0", nodes=1))',
+                     "routes=lowrank with nodes=1, where others join later: .*Begin with two"),
+    "hook's rank": (_HOOKED.format('{"matrix_approximation_rank": 1}'), "powerSGD_hook.: matrix_approximation_rank is 1, expected 4 or 8: write .*=4"),
+    "hook's memory": (_HOOKED.format('{"matrix_approximation_rank": 4, "use_error_feedback": False}'), "powerSGD_hook.: use_error_feedback is False"),
+    "hook's Q": (_HOOKED.format('{"matrix_approximation_rank": 8, "warm_start": False}'), "powerSGD_hook.: warm_start is False"),
+}
+MATRICES = ["conv.weight", "first.weight", "out.weight", "sometimes.weight"]
+
+
+class Lowrank(unittest.TestCase):
+    def train(self, number, how, env=LOW, lost=()):
+        """All survivors are right, with the same bits. Returns them."""
+        with programs.Programs() as c:
+            workers = c.workers((HOOK if "hook" in how else "") + TRAIN, number, repr(how), env=env)
+            survivors, lines = [], set()
+            for worker in workers:
+                if worker.wait() == -signal.SIGKILL and lost:
+                    continue
+                self.assertEqual(worker.wait(), 0, worker)
+                self.assertRegex(worker.output, "(?m)^digest [0-9a-f]{16} right$", worker)
+                lines.update(line for line in worker.output.splitlines() if line.startswith(("digest ", "by low rank", "not finite")))
+                survivors.append(worker)
+            self.assertEqual(len(survivors), number - len(lost), "\n".join(map(str, workers)))
+            self.assertEqual(len([line for line in lines if line.startswith("digest ")]), 1, lines)
+            return survivors, lines
+
+    def test_all_workers_have_the_means_of_the_algorithm(self):
+        for number, env, taken in (2, LOW, MATRICES), (3, LOW, MATRICES), (2, LOW_8, [name for name in MATRICES if name != "out.weight"]):
+            with self.subTest(number=number, env=env):
+                _, lines = self.train(number, {}, env)
+                self.assertIn(f"by low rank {taken}", lines)
+
+    def test_options_and_the_first_lines(self):
+        for how in {"options": {"routes": "lowrank", "rank": 8}}, {"ddp": {"routes": "lowrank", "rank": 8}}:
+            with self.subTest(**how):
+                workers, _ = self.train(2, how, env=LOW_8[1:])
+                for worker in workers:
+                    self.assertIn("poseidon: results: not those of one process: by low rank (rank 8) 3 parameters send a part of each gradient and the rest "
+                                  "later; routes=ps keeps the bits", "\n".join(worker.errors))
+                self.assertTrue(any("routes: lowrank_8 for 3 parameters of 8" in line for line in workers[0].errors + workers[1].errors))
+
+    def test_after_a_step_that_is_not_finite_the_next_ones_are_right(self):
+        _, lines = self.train(2, {"bad": True})
+        self.assertEqual([line for line in lines if line.startswith("not finite")], ["not finite in step 4"])
+
+    def test_a_worker_is_lost_and_the_others_go_on_with_what_they_have_kept(self):
+        for seat in 0, 2:
+            with self.subTest(seat=seat):
+                self.train(3, {"dies": [seat, 5]}, lost=(seat,))
+
+
+    def test_powersgd_hook_stays_where_the_run_has_begun_with_its_rank(self):
+        for rank, env in (4, LOW), (8, LOW_8):
+            with self.subTest(rank=rank):
+                workers, _ = self.train(2, {"ddp": {"broadcast_buffers": True}, "hook": {"matrix_approximation_rank": rank}}, env=env)
+                said = [line for worker in workers for line in worker.errors if "without effect" in line]
+                self.assertEqual(said, ["poseidon: powerSGD_hook: without effect: start_powerSGD_iter=1000: low rank begins with the first step"])
+
+    def test_a_hook_of_another_rank_than_the_runs_is_refused(self):
+        for env, now in ((), "sends whole gradients"), (LOW_8, "has begun with low rank of rank 8"):
+            with self.subTest(env=env), programs.Programs() as c:
+                for worker in c.workers(WORLD + HOOK + OTHER_RANK, 2, env=env):
+                    self.assertEqual(worker.wait(), 0, worker)
+                    self.assertRegex(worker.output, rf'refused: .*powerSGD_hook\): its rank is 4, and the run {now}\. Write .*routes="lowrank", rank=4\)', worker)
+                    self.assertNotIn("not refused", worker.output)
+
+    def test_what_cannot_be_is_refused_in_one_line(self):
+        for name, (script, text) in REFUSALS.items():
+            with self.subTest(name), programs.Programs() as c:
+                (worker,) = c.workers(WORLD + HOOK + script, 1)
+                worker.wait()
+                self.assertRegex(worker.output, "refused: .*" + text, worker)
+                self.assertNotIn("not refused", worker.output, worker)
+
+    def test_one_joins_and_has_the_same_bits(self):
+        with programs.Programs() as c, cluster.reserved_address() as address:
+            first = [{"POSEIDON_LISTEN": address, "POSEIDON_NODES": 2}, {"POSEIDON_JOIN": address}]
+            workers = c.workers(WORLD + JOINS, 2, env=LOW, each=lambda place: first[place])
+            workers[0].wait_for("^trains")
+            workers += c.workers(WORLD + JOINS, 1, env=(("POSEIDON_JOIN", address), ("POSEIDON_SILENCE_LIMIT", cluster.PATIENT_SILENCE_S)))
+            digests = set()
+            for worker in workers:
+                self.assertEqual(worker.wait(), 0, worker)
+                digests.add(worker.wait_for("^digest (.*)")[1])
+            self.assertEqual(len(digests), 1, digests)
+            self.assertIn("right", digests.pop())
+
+
+if __name__ == "__main__":
+    programs.need("torch")
+    cluster.main()
