@@ -4,6 +4,7 @@ time_scale, traces (a folder or None), ddp (a command or None).
 """
 import argparse
 import json
+import math
 import os
 import pathlib
 import re
@@ -103,15 +104,15 @@ def forward_begins(trace, layer):
             if e.get("ph") == "X" and e["name"] == layer and e["cat"] == "forward"}
 
 
+def travelling(log):
+    """(layer, place in the layer, number of values) of each parameter that travels, from the node's list of routes."""
+    for layer, place, extents in re.findall(r"(?m)^debug \S+ route (\S+)/(\d+): ([\dx]+|scalar),", log):
+        yield layer, int(place), 1 if extents == "scalar" else math.prod(map(int, extents.split("x")))
+
+
 def parameter_bytes(log):
-    """The bytes of the parameters that travel, from the node's list of routes."""
-    total = 0
-    for extents in re.findall(r"(?m)^debug \S+ route [^:]+: ([\dx]+|scalar),", log):
-        product = 4
-        for extent in extents.split("x"):
-            product *= 1 if extent == "scalar" else int(extent)
-        total += product
-    return total
+    """The bytes of the parameters that travel, as float32."""
+    return 4 * sum(values for _, _, values in travelling(log))
 
 
 def route_bytes(solver, hosts):
