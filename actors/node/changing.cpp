@@ -3,6 +3,7 @@
 #include "actors/membership/view_rules.hpp"
 #include "actors/node/node.hpp"
 #include "actors/run/view_shares.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -14,12 +15,8 @@ namespace {
 
 /// A lost node's error memory is lost with it.
 std::string unsent_by_lowrank(const net& n, const parameter_routes& routes) {
-  const auto of_layers = routes_of_layers(n, routes);
-  const auto layers =
-      std::count_if(of_layers.begin(), of_layers.end(), [](route r) { return rank_of(r) > 0; });
-  return layers == 0 ? ""
-                     : ", with what it had not sent of " +
-                           plural(static_cast<std::size_t>(layers), "layer");
+  const auto layers = lowrank_layers(n, routes).size();
+  return layers == 0 ? "" : ", with what it had not sent of " + plural(layers, "layer");
 }
 
 /// "fc6 to factor_broadcast, fc7 to parameter_server", by layers of the net; a layer's weights decide.

@@ -6,8 +6,8 @@
 // back in the same way. Every node then has the same P and Q, makes the gradient from them, applies the solver's rule to its own copy of
 // the parameters, and tells the layers. The layer's other parameters, such as a bias, go beside P as they are. Without a rule a version is the
 // mean gradient itself, which the programs around the nodes apply; a program may have no gradient in a clock, so the number of those that have
-// one goes beside P, too, and where nobody has one the error memories wait. One per node and layer on that route. Nothing waits for another layer, so one layer's P travels while another one's Q does; a layer's clocks go one after
-// the other.
+// one goes beside P, too, and where nobody has one the error memories wait. One per node and layer on that route. Nothing waits for another
+// layer, so one layer's P travels while another one's Q does; a layer's clocks go one after the other.
 //
 //            all gradients of the clock, P out           P of the owner, Q out
 //   waiting ----------------------------------> first ---------------------> second --- Q of the owner: update ---> waiting

@@ -4,6 +4,7 @@
 #include "actors/run/view_shares.hpp"
 #include "data/source.hpp"
 #include "models/plan/keepers.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/solver/solver_rule.hpp"
 #include "models/words.hpp"
 
@@ -100,10 +101,8 @@ std::vector<reason> reasons_of(const compiled_run& run, const run_definition& sp
 /// "ip1, ip2 send"; empty: no layer goes by low rank.
 std::string senders_by_lowrank(const compiled_run& run, const run_definition& spec) {
   const auto& n = run.train.graph;
-  const auto routes = routes_of_layers(n, spec.routes);
   std::vector<std::string> names;
-  for (std::size_t l = 0; l < routes.size(); ++l)
-    if (rank_of(routes[l]) > 0) names.push_back(n.layers[l].name);
+  for (const auto l : lowrank_layers(n, spec.routes)) names.push_back(n.layers[l].name);
   if (names.empty()) return {};
   return comma_list(names) + (names.size() > 1 ? " send" : " sends");
 }

@@ -158,25 +158,22 @@ template <bool TakesOff, std::size_t Rank>
 }
 
 template <bool TakesOff>
+void gradient_of_any_rank(const product& x) {
+  const auto rank = x.shape.rank, columns = x.shape.columns;
+  for (std::size_t i = 0; i < x.shape.rows; ++i)
+    for (std::size_t j = 0; j < columns; ++j) {
+      float sum = x.a[i * rank] * x.b[j];
+      for (std::size_t k = 1; k < rank; ++k) sum += x.a[i * rank + k] * x.b[k * columns + j];
+      auto& out = x.out[i * columns + j];
+      out = TakesOff ? out - sum : sum;
+    }
+}
+
+template <bool TakesOff>
 [[gnu::always_inline]] inline void gradient_of(const product& x) {
-  switch (x.shape.rank) {
-    case 1:
-      return gradient_of_rank<TakesOff, 1>(x);
-    case 2:
-      return gradient_of_rank<TakesOff, 2>(x);
-    case 3:
-      return gradient_of_rank<TakesOff, 3>(x);
-    case 4:
-      return gradient_of_rank<TakesOff, 4>(x);
-    case 5:
-      return gradient_of_rank<TakesOff, 5>(x);
-    case 6:
-      return gradient_of_rank<TakesOff, 6>(x);
-    case 7:
-      return gradient_of_rank<TakesOff, 7>(x);
-    case 8:
-      return gradient_of_rank<TakesOff, 8>(x);
-  }
+  x.shape.rank == 8   ? gradient_of_rank<TakesOff, 8>(x)
+  : x.shape.rank == 4 ? gradient_of_rank<TakesOff, 4>(x)
+                      : gradient_of_any_rank<TakesOff>(x);
 }
 
 // -- which way ------------------------------------------------------------------------------------------

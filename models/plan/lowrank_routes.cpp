@@ -55,6 +55,14 @@ std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
   return {};
 }
 
+std::vector<std::size_t> lowrank_layers(const net& n, const parameter_routes& routes) {
+  const auto of_layers = routes_of_layers(n, routes);
+  std::vector<std::size_t> out;
+  for (std::size_t l = 0; l < of_layers.size(); ++l)
+    if (rank_of(of_layers[l]) > 0) out.push_back(l);
+  return out;
+}
+
 std::vector<worker_id> lowrank_owners(const net& n, const parameter_routes& routes,
                                       std::size_t workers) {
   const auto of_layers = routes_of_layers(n, routes);

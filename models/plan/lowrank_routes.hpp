@@ -25,6 +25,9 @@ namespace poseidon {
 [[nodiscard]] std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
                                          const ::caffe::SolverParameter& solver);
 
+/// The layers that go by low rank with these routes, rising.
+[[nodiscard]] std::vector<std::size_t> lowrank_layers(const net& n, const parameter_routes& routes);
+
 /// The worker that adds up what all send of each layer by low rank, by layer; of other layers worker 0. The largest goes to the
 /// worker that has the fewest bytes so far; ties by lower index, so that the answer depends on the arguments alone.
 [[nodiscard]] std::vector<worker_id> lowrank_owners(const net& n, const parameter_routes& routes,
