@@ -1,5 +1,7 @@
 #include "actors/routes/device_probe.hpp"
 
+#include "models/device/wire_format.hpp"
+
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -80,6 +82,20 @@ double device_probe::add_s_value() {
   add_s_value_ =
       best_seconds([&] { arithmetic_->add(into, x); }) / static_cast<double>(into.size());
   return *add_s_value_;
+}
+
+double device_probe::round_s_value() {
+  if (round_s_value_) return *round_s_value_;
+  constexpr auto format = wire_format::int8;
+  const std::vector<float> x(std::size_t{1} << 18, 1.0f);
+  std::vector<float> kept(x.size()), into(x.size());
+  std::vector<std::byte> bytes(wire_bytes(format, x.size()));
+  round_s_value_ = best_seconds([&] {
+                     encode_with_feedback(format, x, kept, bytes);
+                     add_decoded(format, bytes, into, into);
+                   }) /
+                   static_cast<double>(2 * x.size());
+  return *round_s_value_;
 }
 
 }  // namespace poseidon

@@ -24,12 +24,14 @@ class device_probe {
   [[nodiscard]] double flop_s();  ///< of a product of typical shape
   [[nodiscard]] double update_s_value(const solver_rule& rule);
   [[nodiscard]] double add_s_value();
+  /// To round a value that is sent, or to add one that came rounded: the mean of the two.
+  [[nodiscard]] double round_s_value();
 
  private:
   std::shared_ptr<const host_arithmetic> arithmetic_;
   std::optional<double> known_flop_s_;
   std::map<std::array<std::size_t, 4>, double> flop_s_;  // by shape
-  std::optional<double> update_s_value_, add_s_value_;
+  std::optional<double> update_s_value_, add_s_value_, round_s_value_;
 };
 
 }  // namespace poseidon

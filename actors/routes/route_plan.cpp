@@ -1,6 +1,7 @@
 #include "actors/routes/route_plan.hpp"
 
 #include "actors/run/compiled_run.hpp"
+#include "actors/run/throughput_probe.hpp"
 #include "actors/run/train_net.hpp"
 #include "actors/run/view_shares.hpp"
 #include "models/words.hpp"
@@ -43,6 +44,7 @@ route_rates rates_of(const route_request& s, const train_net& n, device_probe& p
     // A device that makes such updates moves 20 bytes of its memory per value, which is negligible.
     if (may_update_on_device(s.run) && s.node.compute->told_flop_s()) r.factor_update_s_value = 0;
     r.add_s_value = probe.add_s_value();
+    r.round_s_value = probe.round_s_value();
     return r;
   }
   // Links and kernels stand in for faster ones, whose sums and updates take no time to speak of.
@@ -53,6 +55,15 @@ route_rates rates_of(const route_request& s, const train_net& n, device_probe& p
     return scale * probe.product_s(shape);
   };
   return r;
+}
+
+/// What a format is worth depends on how long a pass takes, so for --lossy it is measured; a device that knows its times is asked in any case.
+/// 0: not known.
+double pass_s_where_wanted(const route_request& s, const net& n) {
+  if (!s.node.compute->computes())
+    return s.node.compute->told_pass_s(n, s.run.solver.spec.poseidon().replay().time_scale())
+        .value_or(0);
+  return s.lossy.is_none() ? 0 : pass_s_of(s.run, s.node);
 }
 
 const char* spelled(const route_option& option) {
@@ -199,6 +210,8 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
   const bool lossy = knows_rates && !request.lossy.is_none();
   if (knows_rates && (choice || lossy || request.explain)) {
     plan.rates = rates_of(request, resolved, probe);
+    if (const auto pass_s = pass_s_where_wanted(request, n); pass_s > 0)
+      take_pass_time(plan.rates, plan.loads, pass_s * static_cast<double>(passes));
     if (lossy) {
       choose_rungs(request, n, chosen, loads_of, plan);
       formats = plan.ladder->formats;

@@ -123,6 +123,16 @@ void require_shares(const run_definition& run, const node_spec& node) {
   require_sample_means(resolve_train_net(run, node).part);
 }
 
+double pass_s_of(const run_definition& run, const node_spec& node, const task_display& display) {
+  const auto n = resolve_train_net(run, node).part;
+  const auto time_scale = run.solver.spec.poseidon().replay().time_scale();
+  if (const auto told = node.compute->told_pass_s(n, time_scale)) return *told;
+  const auto batch = batch_of(n);
+  return static_cast<double>(batch) /
+         measured(alone(run, {batch, std::min<std::uint32_t>(replicas_of(node, batch), batch)}),
+                  node, display);
+}
+
 node_speed speed_of(const run_definition& run, const node_spec& node, bool measure,
                     const task_display& display) {
   if (node.own_data)
@@ -140,16 +150,12 @@ node_speed speed_of(const run_definition& run, const node_spec& node, bool measu
                      " replicas of this node, which need at least one sample each. Choose a larger "
                      "batch_size, or fewer replicas with --devices.");
   if (!measure) return speed;
-  const auto time_scale = run.solver.spec.poseidon().replay().time_scale();
-  if (const auto told = node.compute->told_pass_s(n, time_scale)) {
-    if (*told <= 0)
-      throw spec_error(
-          "the profile has no times for the layers of this net, so the speed of this node is "
-          "unknown. Give weights in place of --batch-share auto.");
-    speed.samples_s = static_cast<double>(speed.batch) / *told;
-  } else {
-    speed.samples_s = measured(alone(run, {speed.batch, speed.replicas}), node, display);
-  }
+  const auto pass_s = pass_s_of(run, node, display);
+  if (pass_s <= 0)
+    throw spec_error(
+        "the profile has no times for the layers of this net, so the speed of this node is "
+        "unknown. Give weights in place of --batch-share auto.");
+  speed.samples_s = static_cast<double>(speed.batch) / pass_s;
   return speed;
 }
 

@@ -22,6 +22,12 @@ struct node_speed {
 /// Errors   spec_error, as require_sample_means and compile_run.
 void require_shares(const run_definition& run, const node_spec& node);
 
+/// Seconds in which this node's replicas together pass the net's batch forward and backward once: as its device knows, or measured for tenths
+/// of a second in this thread and one more for each further replica. 0: a profile that has no times of these layers.
+/// Errors   spec_error: as compile_run.
+[[nodiscard]] double pass_s_of(const run_definition& run, const node_spec& node,
+                               const task_display& display = {});
+
 /// Measures for tenths of a second, in this thread and one more for each further replica. A device that knows its times
 /// is asked instead. Without `measure` the answer has only the number of replicas and the batch.
 /// Errors   spec_error: as compile_run; --own-data; a batch with fewer samples than replicas; a profile without times.

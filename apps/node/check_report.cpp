@@ -50,6 +50,7 @@ run_figures figures_of(const run_definition& run, const compiled_run& c,
     f.parameters += static_cast<std::uint64_t>(count(p.shape));
   f.state_values = f.parameters * history_count(shared_rule_of(s).kind);
   f.memory_bytes = memory_bytes;
+  f.fewer_bytes = memory_of(c.train.graph, s, run.workers);
   f.replicas = c.replicas;
   f.nodes = run.workers;
   f.iterations_per_exchange = iterations_per_clock(s);
@@ -99,6 +100,7 @@ std::vector<std::string> lines_of(const run_figures& f) {
                                " iterations (outer_steps), as float32"
                          : " in an iteration if all layers use the parameter server; "
                            "--explain-routes says what factors would save"));
+  if (f.nodes > 1) lines.push_back(text_of(f.fewer_bytes));
   if (f.train_samples && *f.train_samples > 0 && f.samples_per_iteration > 0)
     lines.push_back("training data: " + plural(*f.train_samples, "sample") + ", " +
                     number(share(*f.train_samples, f.samples_per_iteration)) +
@@ -132,6 +134,7 @@ json_object json_of(const run_figures& f) {
       .put("nodes", f.nodes)
       .put("replicas", f.replicas)
       .put("memory_bytes", f.node_bytes())
+      .put("more_memory_bytes", json_of(f.fewer_bytes))
       .put("sent_bytes", f.sent_bytes())
       .put("iterations_per_exchange", f.iterations_per_exchange)
       .put("samples_per_iteration", f.samples_per_iteration)

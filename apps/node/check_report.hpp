@@ -1,6 +1,7 @@
 // apps/node/check_report.hpp - what `poseidon-node check` says of a run that training could begin.
 #pragma once
 #include "actors/run/compiled_run.hpp"
+#include "apps/node/memory_of_formats.hpp"
 #include "models/json.hpp"
 
 #include <cstdint>
@@ -28,6 +29,7 @@ struct run_figures {
   std::optional<std::uint64_t> train_samples;  ///< in one epoch; empty: without end, as DummyData
   std::uint64_t state_values = 0;              ///< of the solver, over all nodes
   std::uint64_t memory_bytes = 0;  ///< that this node has taken for its nets; 0: not known
+  memory_of_formats fewer_bytes;   ///< that it would take besides
   double first_rate = 0, last_rate = 0;
 
   /// Of this node, with its part of the solver's state. What libraries take while they compute is not in it.

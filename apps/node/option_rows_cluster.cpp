@@ -167,7 +167,7 @@ constexpr option_row cluster_rows[] = {
      .help =
          "how roughly Poseidon may send gradients and updates so that training does not wait for "
          "the links: it chooses a format for each layer by predicted time, the mildest one that "
-         "comes within 5 % of the fastest; with lowrank, matrices may also go as P and Q (of rank "
+         "comes within 2 % of the fastest; with lowrank, matrices may also go as P and Q (of rank "
          "8 without --rank). none: nothing is rounded",
      .otherwise = "none",
      .chapter = "fewer-bytes-a-value"},

@@ -9,7 +9,7 @@ namespace poseidon {
 
 namespace {
 
-constexpr double worth_it = 1.05;     // a rougher rung has to save more than that
+constexpr double worth_it = 1.02;     // a rougher rung has to save more than that
 constexpr double for_nothing = 1.01;  // what a milder format of a layer may cost
 constexpr std::array rungs_of_ladder{lossiness{}, lossiness{wire_format::bfloat16},
                                      lossiness{wire_format::int8}, lossiness{wire_format::int4},
@@ -131,7 +131,7 @@ std::string lossy_note(const lossy_choice& c, const lossiness& harshest) {
   if (c.formats.empty())
     return until + "Nothing is rounded: an iteration takes " +
            text_of("%.3g s", exact.iteration_ms / 1e3) +
-           " as predicted, and fewer bytes would not make it 5 % shorter";
+           " as predicted, and fewer bytes would not make it 2 % shorter";
   return until + "An iteration takes " + text_of("%.3g s", c.iteration_ms / 1e3) + " instead of " +
          text_of("%.3g s", exact.iteration_ms / 1e3) +
          " as predicted, and the result is no longer that of one machine";
@@ -151,7 +151,7 @@ std::string ladder_table(const lossy_choice& c, const route_rates& r) {
   out += line;
   for (std::size_t k = 0; k < c.rungs.size(); ++k)
     add(rung_name(c.rungs[k].is), c.rungs[k].bytes, c.rungs[k].iteration_ms,
-        k == c.rung ? "the mildest one within 5 % of the fastest" : "");
+        k == c.rung ? "the mildest one within 2 % of the fastest" : "");
   add("chosen", c.bytes, c.iteration_ms, "layers that hide behind the pass are rounded less");
   return out;
 }

@@ -2,7 +2,7 @@
 //
 // The ladder of --lossy: how roughly gradients have to be rounded so that training no longer waits for the wire. Each rung rounds more
 // than the one before; the last one sends matrices as P and Q of low rank, and the rest as the rung before. The user says up to which one
-// Poseidon may go. The rung that is taken is the mildest one whose predicted iteration takes at most 5 % more than the fastest of
+// Poseidon may go. The rung that is taken is the mildest one whose predicted iteration takes at most 2 % more than the fastest of
 // them; then each layer whose transfer hides behind the pass gets a milder one still, where that costs at most 1 %. On a fast
 // wire that is float32, and nothing changes.
 #pragma once

@@ -1,8 +1,5 @@
 #include "models/plan/route_choice.hpp"
 
-#include "models/plan/cost.hpp"
-#include "models/plan/lowrank_routes.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -95,51 +92,20 @@ std::string reason(const route_decision& d) {
   return reason_of_factors(d) + (of_lowrank.empty() ? "" : "; " + of_lowrank);
 }
 
-}  // namespace
-
-std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
-                                    const ::caffe::SolverParameter& solver,
-                                    const parameter_formats& formats,
-                                    const std::vector<std::uint32_t>& ranks) {
-  std::vector<route_load> out;
-  for (std::size_t l = 0; l < n.layers.size(); ++l) {
-    const auto& layer = n.layers[l];
-    auto& load = out.emplace_back();
-    double bytes = 0;
-    load.name = layer.name;
-    load.backward_flop =
-        static_cast<double>(flops_of(n, l).backward) * static_cast<double>(micro_batches);
-    for (const auto p : layer.parameters)
-      if (n.parameters[p].layer == l && is_learned(n, p)) {
-        const auto values = static_cast<std::size_t>(count(n.parameters[p].shape));
-        load.values += static_cast<double>(values);
-        bytes +=
-            static_cast<double>(wire_bytes(format_of(formats, as_id<parameter_id>(p)), values));
-      }
-    if (bytes > 0) load.value_bytes = bytes / load.values;
-    if (!ranks.empty() && ranks[l] > 0 && load.values > 0 && has_matrix(layer)) {
-      load.lowrank_refusal = why_no_lowrank(n, l, ranks[l], solver);
-      if (load.lowrank_refusal.empty()) {
-        load.lowrank = lowrank_shape_of(n, l, ranks[l]);
-        load.values_beside = load.values - static_cast<double>(load.lowrank.values());
-      }
-    }
-    if (layer.type != "InnerProduct") continue;
-    load.refusal = why_no_factors(n, l, solver);
-    load.factors = factors_of(n, l);
-    load.factors.rows *= micro_batches;
-  }
-  return out;
-}
-
-namespace {
-
 /// What a node sends of a layer in an iteration: gradients to the shards, and updates from its own shard.
 double server_bytes(const route_load& load, const route_rates& r) {
   const auto others = static_cast<double>(r.workers) - 1;
   const auto keepers = std::min(others, static_cast<double>(r.keepers));
   const auto updates = keepers * 4 + (others - keepers) * load.value_bytes;
   return load.values / static_cast<double>(r.workers) * (others * load.value_bytes + updates);
+}
+
+/// Sums and updates of the node's own part; and where values are rounded, its gradient, all others' of its own part, the updates of that, and what
+/// comes back.
+double server_tail_s(const route_load& load, const route_rates& r) {
+  const auto p = static_cast<double>(r.workers);
+  const double own = load.values / p * (r.update_s_value + (p - 1) * r.add_s_value);
+  return load.value_bytes < 4 ? own + 3 * load.values * r.round_s_value : own;
 }
 
 /// A node sends its part of P and of Q where it owns neither sum, and both sums to all others where it does: the mean over the nodes.
@@ -187,7 +153,16 @@ struct account_of_all {
   double total_ms = 0;                    // what the chosen routes cost an iteration
   double iteration_ms = 0;                // forward, backward, and exposed communication
   double bytes = 0;                       // sent by a node in an iteration
+  // The same by who is at work, whatever the others do: lanes and host, the wire, and nobody.
+  double busy_ms = 0, wire_ms = 0, wait_ms = 0;
 };
+
+/// What an iteration takes in which lanes and wire work side by side, each of them waiting for the other here and there: the fourth root
+/// of the sum of fourth powers, so 19 % more than either of them where they take as long, and 1 % where one takes 2.2 times as long.
+/// Source   measured: tools/bench/ladder, docs/measurements/ladder.md.
+double side_by_side(const account_of_all& all) {
+  return std::pow(std::pow(all.busy_ms, 4) + std::pow(all.wire_ms, 4), 0.25) + all.wait_ms;
+}
 
 /// From the net's end, in the order of the backward pass: each layer meets the traffic of the layers above it.
 /// `chosen` by layer; empty: each layer takes its own best route.
@@ -195,8 +170,11 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
                            const layer_routes& chosen) {
   const auto p = static_cast<double>(r.workers);
   timeline t;
-  for (const auto& load : loads) t.end += without_product_s(load, r);
   account_of_all out;
+  for (const auto& load : loads) {
+    t.end += without_product_s(load, r);
+    out.busy_ms += 1e3 * 0.5 * (without_product_s(load, r) + product_s(load, r));  // forward
+  }
   out.decisions.resize(loads.size());
   for (std::size_t l = loads.size(); l-- > 0;) {
     const auto& load = loads[l];
@@ -208,7 +186,7 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
     d.layer = l;
     d.load = load;
     d.server.bytes = server_bytes(load, r);
-    d.server.tail_ms = 1e3 * load.values / p * (r.update_s_value + (p - 1) * r.add_s_value);
+    d.server.tail_ms = 1e3 * server_tail_s(load, r);
     account(d.server, product, t, r);
     if (has_factors) {
       auto all = f;
@@ -234,7 +212,11 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
     out.total_ms += cost.total_ms();
     out.bytes += cost.bytes;
     out.iteration_ms += cost.exposed_ms;
+    out.busy_ms += cost.tail_ms / r.cores;
+    out.wire_ms += cost.wire_ms;
+    out.wait_ms = std::max(out.wait_ms, cost.wait_ms);
   }
+  out.busy_ms += 1e3 * t.end;
   out.iteration_ms += 1e3 * 1.5 * t.end;  // a forward pass is half of a backward pass
   return out;
 }
@@ -296,7 +278,7 @@ route_forecast forecast(const std::vector<route_load>& loads, const route_rates&
 route_forecast forecast(const std::vector<route_load>& loads, const route_rates& rates,
                         const layer_routes& chosen) {
   const auto all = account_all(loads, rates, chosen);
-  return {all.total_ms, all.iteration_ms, all.bytes};
+  return {all.total_ms, side_by_side(all), all.bytes};
 }
 
 }  // namespace poseidon

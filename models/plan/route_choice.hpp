@@ -62,9 +62,16 @@ struct route_rates {
   double flop_s = 1e10;       ///< rate of one lane, for layers that are no inner product
   double update_s_value = 0;  ///< seconds of one thread to apply the solver's rule to one value
   double add_s_value = 0;     ///< seconds of one thread to add one value
+  /// Seconds of one thread to round one value, or to add one that came rounded.
+  double round_s_value = 0;
   /// update_s_value where the gradient is reconstructed from factors; empty: the same as update_s_value.
   std::optional<double> factor_update_s_value = std::nullopt;
 };
+
+/// Of a device of which it is known how long a forward and a backward pass take, all passes of an iteration together: what big products
+/// reach says little of a net whose layers wait for memory.
+/// Writes   flop_s of `r`.
+void take_pass_time(route_rates& r, const std::vector<route_load>& loads, double pass_s);
 
 /// One candidate, per node and clock.
 struct route_cost {
@@ -101,7 +108,7 @@ struct route_decision {
 struct route_forecast {
   /// The part that the routes cost: exposed communication, and the lanes' lost time.
   double routes_ms = 0;
-  double iteration_ms = 0;  ///< forward, backward, and exposed communication
+  double iteration_ms = 0;  ///< computing and communication side by side
   double bytes = 0;         ///< sent by a node in an iteration
 };
 [[nodiscard]] route_forecast forecast(const std::vector<route_load>& loads,

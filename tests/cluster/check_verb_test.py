@@ -42,6 +42,23 @@ class Check(small_run.MadeUp):
         self.assertGreater(found["memory_bytes"], 2 * 4 * PARAMETERS)
         self.assertEqual((found["parameters"], found["parameter_bytes"], found["samples_per_iteration"]), (PARAMETERS, 4 * PARAMETERS, 48))
         self.assertEqual(found["snapshots"], 3)  # after 2 and 4 iterations, and at the end
+        # What rounding has taken of each value, and the exact ones of the half that the node owns. Nothing is large enough for blocks.
+        self.assertEqual(found["more_memory_bytes"], {"sixteen_bits": 4 * PARAMETERS * 3 // 2, "blocks": 0, "lowrank": 0})
+
+    def test_what_fewer_bytes_take_of_memory_is_said_where_nodes_send(self):
+        large = 300 * 200
+        (self.folder / "large.prototxt").write_text(f"""
+            layer {{ name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param {{ shape {{ dim: 4 dim: 300 }} shape {{ dim: 4 }} }} }}
+            layer {{ name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param {{ num_output: 200 }} }}
+            layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }}""")
+        for rule, arrays in (("SGD", 1), ("Adam", 2)):
+            self.write(f'type: "{rule}"', net="large.prototxt")
+            found = json.loads(self.check("--json", "--nodes", 4).stdout)["more_memory_bytes"]
+            self.assertEqual(found["blocks"], 4 * large * 5 // 4)  # the bias is small
+            self.assertEqual(found["sixteen_bits"], 4 * (large + 200) * 5 // 4)
+            self.assertEqual(found["lowrank"], 4 * (large + large * arrays * 3 // 4))  # each node has the whole state
+        self.assertIn("where fewer bytes are sent a node needs more memory: 301.0 kB with --wire float16 or bfloat16", self.check("--nodes", 4).stdout)
+        self.assertNotIn("fewer bytes", self.check().stdout)
 
     def test_nothing_is_written(self):
         self.write(prefix="new/deep/small")

@@ -77,6 +77,12 @@ struct selector_of_two {
   }
 };
 
+route_option told(route_option::kind what) {
+  route_option o;
+  o.what = what;
+  return o;
+}
+
 route_option automatic() {
   return {};
 }
@@ -156,6 +162,47 @@ TEST_CASE("protocol_selector: what --routes asks for and the net cannot do is pa
   CHECK(t.chosen.got->size() == 2);  // it still answers
 }
 
+namespace {
+
+/// It knows how long a pass takes, whatever its big products reach.
+class told_device : public test::device_with<> {
+ public:
+  explicit told_device(double pass_s) : pass_s_(pass_s) {}
+  std::optional<double> told_flop_s() const override { return 1e10; }
+  std::optional<double> told_pass_s(const net&, double) const override { return pass_s_; }
+  bool computes() const override { return false; }
+
+ private:
+  double pass_s_;
+};
+
+}  // namespace
+
+TEST_CASE(
+    "protocol_selector: --lossy rounds where the wire is longer than the pass that the device "
+    "tells") {
+  const auto is_rounded = [](double pass_s) {
+    route_request r;
+    r.run = two_workers();
+    r.node.compute = std::make_shared<told_device>(pass_s);
+    r.node.replicas = 1;
+    r.option = told(route_option::kind::server);
+    r.lossy = parse_lossy("int4");
+    r.link_mbit_s = 100;
+    test::sim sim;
+    auto chosen = sim.listen<routes_chosen>();
+    const auto proposed = sim.listen<routes_proposed>();
+    auto selector = sim.spawn<protocol_selector>("protocol_selector", std::move(r));
+    sim.tell(selector, choose_routes{chosen.in, proposed.in, {}});
+    sim.settle();
+    REQUIRE(chosen.got->size() == 1);
+    REQUIRE(chosen.got->front().error == "");
+    return !chosen.got->front().wire.empty();
+  };
+  CHECK(is_rounded(0.001));
+  CHECK_FALSE(is_rounded(10));  // 4 MB take 0.32 s
+}
+
 // -- programs that compute the gradients ----------------------------------------------------------------
 
 namespace {
@@ -177,12 +224,6 @@ selector_of_two selector_of_program(route_option option) {
 
 const factors_offered one_row{
     {0, 1}, {{0.01, 0, 0}, {0.002, 0.001, 1}}, {parameter_id{0}, parameter_id{1}}};
-
-route_option told(route_option::kind what) {
-  route_option o;
-  o.what = what;
-  return o;
-}
 
 }  // namespace
 

@@ -112,12 +112,12 @@ TEST_CASE("lossy_choice: what hides behind the pass is rounded less than what do
   CHECK(layers.size() > 1);
   double best = c.rungs[0].iteration_ms;
   for (const auto& r : c.rungs) best = std::min(best, r.iteration_ms);
-  CHECK(c.iteration_ms <= 1.05 * best);
+  CHECK(c.iteration_ms <= 1.02 * best);
   CHECK(c.iteration_ms == doctest::Approx(predicted_ms(n, rates, c.formats)));
 }
 
 TEST_CASE(
-    "lossy_choice: in 300 random settings the choice is within 5 % of the best rung, and no rung "
+    "lossy_choice: in 300 random settings the choice is within 2 % of the best rung, and no rung "
     "milder than the one taken is") {
   const auto n = test::build(deep_net(2000));
   std::mt19937 random(7);
@@ -130,12 +130,20 @@ TEST_CASE(
     const auto c = choose(n, rates);
     double best = c.rungs[0].iteration_ms;
     for (const auto& r : c.rungs) best = std::min(best, r.iteration_ms);
-    for (std::size_t k = 0; k < c.rung; ++k) CHECK(c.rungs[k].iteration_ms > 1.05 * best);
-    CHECK(c.iteration_ms <= 1.05 * best);
+    for (std::size_t k = 0; k < c.rung; ++k) CHECK(c.rungs[k].iteration_ms > 1.02 * best);
+    CHECK(c.iteration_ms <= 1.02 * best);
     CHECK(c.iteration_ms <= 1.01 * c.rungs[c.rung].iteration_ms);
     CHECK(c.iteration_ms == doctest::Approx(predicted_ms(n, rates, c.formats)));
     if (c.rung == 0) CHECK(c.formats.empty());
   }
+}
+
+TEST_CASE("lossy_choice: nothing is rounded where that takes the host longer than the wire saves") {
+  const auto n = test::build(deep_net());
+  auto rates = at(700);
+  REQUIRE(choose(n, rates).rung > 0);
+  rates.round_s_value = 1e-7;
+  CHECK(choose(n, rates).rung == 0);
 }
 
 TEST_CASE("lossy_choice: shared parameters have one format") {
@@ -192,7 +200,7 @@ TEST_CASE(
   CHECK(some_hide);
 }
 
-TEST_CASE("lossy_choice: with low rank, too, the choice is within 5 % of the best rung") {
+TEST_CASE("lossy_choice: with low rank, too, the choice is within 2 % of the best rung") {
   const auto n = test::build(deep_net(2000));
   std::mt19937 random(11);
   std::uniform_real_distribution<double> log_rate(0, 5), log_flops(0, 4);
@@ -204,8 +212,8 @@ TEST_CASE("lossy_choice: with low rank, too, the choice is within 5 % of the bes
     const auto c = choose_lossy(n, loads_of(n), rates, with_lowrank, lowrank_all);
     double best = c.rungs[0].iteration_ms;
     for (const auto& r : c.rungs) best = std::min(best, r.iteration_ms);
-    for (std::size_t k = 0; k < c.rung; ++k) CHECK(c.rungs[k].iteration_ms > 1.05 * best);
-    CHECK(c.iteration_ms <= 1.05 * best);
+    for (std::size_t k = 0; k < c.rung; ++k) CHECK(c.rungs[k].iteration_ms > 1.02 * best);
+    CHECK(c.iteration_ms <= 1.02 * best);
     CHECK(c.iteration_ms ==
           doctest::Approx(forecast(c.loads, rates, lowrank_all(c.loads)).iteration_ms));
   }

@@ -187,3 +187,57 @@ TEST_CASE(
   CHECK(shared.factors.tail_ms == doctest::Approx(equal.factors.tail_ms));
   CHECK(shared.server.bytes == equal.server.bytes);
 }
+
+TEST_CASE(
+    "forecast: lanes and wire that take as long wait for each other; where one takes much longer "
+    "it decides") {
+  const auto iteration_ms = [](double compute_s, double wire_s) {
+    auto rates = at(2, 1000, 1);
+    rates.update_s_value = rates.add_s_value = 0;
+    const auto load = convolutions(1e9 * compute_s / 1.5, wire_s * 1e9 / 32);
+    return forecast({load}, rates, layer_routes{route::parameter_server}).iteration_ms;
+  };
+  CHECK(iteration_ms(1, 1) == doctest::Approx(1189).epsilon(0.001));
+  CHECK(iteration_ms(2.2, 1) == doctest::Approx(2200).epsilon(0.012));
+  CHECK(iteration_ms(1, 2.2) == doctest::Approx(2200).epsilon(0.012));
+  CHECK(iteration_ms(1, 0.8) < iteration_ms(1, 0.9));
+}
+
+TEST_CASE("take_pass_time: without a wire the forecast is the time of the pass") {
+  for (const double pass_s : {0.001, 0.3, 20.0})
+    for (const double lanes : {1.0, 2.0}) {
+      CAPTURE(pass_s);
+      auto rates = at(2, 1e12, 100);
+      rates.lanes = lanes;
+      rates.update_s_value = rates.add_s_value = 0;
+      const std::vector<route_load> loads{convolutions(1e10), product("fc", 8, 100, 100),
+                                          convolutions(3e9)};
+      take_pass_time(rates, loads, pass_s);
+      const auto seen = forecast(loads, rates, layer_routes(3, route::parameter_server));
+      CHECK(seen.iteration_ms == doctest::Approx(1e3 * pass_s).epsilon(0.001));
+    }
+}
+
+TEST_CASE(
+    "take_pass_time: a product that took longer alone than the whole pass leaves the other layers "
+    "a part of it") {
+  auto rates = at(2, 1e12, 0.001);
+  const std::vector<route_load> loads{product("fc", 8, 1000, 1000), convolutions(1e9)};
+  take_pass_time(rates, loads, 0.3);
+  CHECK(rates.flop_s == doctest::Approx((1e9 + 1.6e7) / 0.02).epsilon(0.001));
+}
+
+TEST_CASE(
+    "decide_routes: rounding takes time of the host, on the server's route in a reduced format") {
+  auto load = convolutions(1e9, 1e6);
+  auto rates = at(4, 1000, 100);
+  const auto tail_ms = [&] {
+    load.lowrank_refusal = "so that it is listed";
+    return decide_routes({load}, rates).at(0).server.tail_ms;
+  };
+  const auto exact = tail_ms();
+  rates.round_s_value = 1e-9;
+  CHECK(tail_ms() == exact);
+  load.value_bytes = 2;
+  CHECK(tail_ms() == doctest::Approx(exact + 3));
+}

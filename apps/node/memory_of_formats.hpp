@@ -1,0 +1,29 @@
+// apps/node/memory_of_formats.hpp - what a node keeps besides, where its gradients travel in fewer bytes.
+#pragma once
+#include "models/caffe.hpp"
+#include "models/json.hpp"
+#include "models/net/net.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace poseidon::app {
+
+/// More bytes of one node than with float32 on the server's route, without --survive.
+struct memory_of_formats {
+  /// --wire: of each value that is rounded, what rounding has taken from its gradient; and on the node that owns it the exact value.
+  std::uint64_t sixteen_bits = 0, blocks = 0;  ///< float16 and bfloat16; int8 and int4
+  /// --routes lowrank: of each layer that can go so, what has not been sent of its gradients; and the part of its solver state that the
+  /// shards of other nodes would keep.
+  std::uint64_t lowrank = 0;
+};
+
+/// Source   gradient_encoder.hpp, server_shard.hpp (`exact`), error_memory.hpp, node_copy.hpp.
+[[nodiscard]] memory_of_formats memory_of(const net& n, const ::caffe::SolverParameter& solver,
+                                          std::size_t nodes);
+
+[[nodiscard]] std::string text_of(const memory_of_formats& m);
+[[nodiscard]] json_object json_of(const memory_of_formats& m);
+
+}  // namespace poseidon::app
