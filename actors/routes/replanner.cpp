@@ -52,7 +52,7 @@ double replanner::saved_ms(const std::vector<bool>& by, double mbit_s) {
   rates_.link_mbit_s = mbit_s * per_mbit_s_;
   const auto stay = forecast(loads_, rates_, factors_);
   const auto saved = stay.routes_ms - forecast(loads_, rates_, by).routes_ms;
-  return saved < worth_it * stay.iteration_ms ? 0 : saved;
+  return saved < worth_it * stay.whole_ms ? 0 : saved;
 }
 
 void replanner::note(worker_id from, double mbit_s, bool probed) {
@@ -91,8 +91,8 @@ std::optional<replanner::proposal> replanner::hear(worker_id from, double mbit_s
   proposed_ = better;
   proposed_at_mbit_s_ = middle;
   rates_.link_mbit_s = middle * per_mbit_s_;
-  return proposal{
-      better, describe(middle, better, saved / forecast(loads_, rates_, factors_).iteration_ms)};
+  return proposal{better,
+                  describe(middle, better, saved / forecast(loads_, rates_, factors_).whole_ms)};
 }
 
 std::string replanner::describe(double mbit_s, const std::vector<bool>& factors,

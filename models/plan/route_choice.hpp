@@ -59,6 +59,8 @@ struct route_rates {
   double cores = 1;
   /// Seconds that one thread takes for a product of that shape.
   std::function<double(const factor_shape&)> product_s;
+  /// Seconds of the forward and backward passes of an iteration; 0: flops say it.
+  double pass_s = 0;
   double flop_s = 1e10;       ///< rate of one lane, for layers that are no inner product
   double update_s_value = 0;  ///< seconds of one thread to apply the solver's rule to one value
   double add_s_value = 0;     ///< seconds of one thread to add one value
@@ -70,7 +72,7 @@ struct route_rates {
 
 /// Of a device of which it is known how long a forward and a backward pass take, all passes of an iteration together: what big products
 /// reach says little of a net whose layers wait for memory.
-/// Writes   flop_s of `r`.
+/// Writes   flop_s and pass_s of `r`.
 void take_pass_time(route_rates& r, const std::vector<route_load>& loads, double pass_s);
 
 /// One candidate, per node and clock.
@@ -106,9 +108,9 @@ struct route_decision {
 /// The predicted time of an iteration with these routes, by load; or with the layers of `chosen` on the factor route and the others on
 /// the server's.
 struct route_forecast {
-  /// The part that the routes cost: exposed communication, and the lanes' lost time.
-  double routes_ms = 0;
-  double iteration_ms = 0;  ///< computing and communication side by side
+  /// Forward, backward and exposed communication, and the part of it that the routes cost: exposed communication, and the lanes' lost time.
+  double whole_ms = 0, routes_ms = 0;
+  double iteration_ms = 0;  ///< lanes and wire side by side, which is nearer to what is measured
   double bytes = 0;         ///< sent by a node in an iteration
 };
 [[nodiscard]] route_forecast forecast(const std::vector<route_load>& loads,

@@ -54,6 +54,7 @@ void take_pass_time(route_rates& r, const std::vector<route_load>& loads, double
   const double backward_s = pass_s / 1.5;  // a forward pass is half of a backward pass
   // Products that were timed alone can take longer than they do in the pass.
   const double rest_s = std::max(backward_s - products_s, 0.1 * backward_s);
+  r.pass_s = pass_s;
   if (rest_flop > 0) r.flop_s = rest_flop / (rest_s * r.lanes);
 }
 

@@ -200,10 +200,10 @@ struct hour_of_readings {
     for (double s = 0; s < hour_s; s += tick_s) {
       const auto rate = rate_at(s);
       const auto rates = rates_at(rate);
-      const auto each = forecast(loads, rates, has).iteration_ms;
+      const auto each = forecast(loads, rates, has).whole_ms;
       trained += 1e3 * tick_s / each;
-      best += 1e3 * tick_s /
-              std::min(each, forecast(loads, rates, watched::factors_at(rate)).iteration_ms);
+      best +=
+          1e3 * tick_s / std::min(each, forecast(loads, rates, watched::factors_at(rate)).whole_ms);
       t.left = 1000000;
       if (const auto p = t.hear(reading(rate), 0, 1)) {
         ++changes;
