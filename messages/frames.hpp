@@ -93,7 +93,7 @@ struct view {
   clock_id first_clock{};
   std::uint64_t first_sample = 0;  ///< global index of the first clock's first sample
   std::uint64_t test_phases = 0;   ///< done by the run that this one resumes
-  /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast, 2 lowrank_4, 3 lowrank_8; empty: all 0.
+  /// By parameter of the train net: 0 parameter_server, 1 factor_broadcast, 2 lowrank_4, 3 lowrank_8, 4 and 5 the same in bfloat16; empty: all 0.
   std::vector<std::uint8_t> routes;
   /// By parameter of the train net: 0 float32, 1 float16, 2 bfloat16, 3 int8, 4 int4; empty: all 0.
   std::vector<std::uint8_t> wire;

@@ -129,7 +129,7 @@ void check_values(const decoded_header& h, const frames::lowrank_factor& f,
   if (!limits.lowrank.contains(f.layer) || limits.lowrank[f.layer].first == 0)
     throw bad_frame("lowrank_factor", "layer", layer, "one whose route is lowrank");
   const auto& of_layer = limits.lowrank[f.layer];
-  const auto bytes = sizeof(float) * (f.second ? of_layer.second : of_layer.first);
+  const auto bytes = f.second ? of_layer.second : of_layer.first;
   if (h.payload_bytes != bytes)
     throw bad_frame("lowrank_factor", "payload size of layer " + layer,
                     std::to_string(h.payload_bytes), std::to_string(bytes));

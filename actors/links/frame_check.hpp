@@ -33,11 +33,11 @@ struct link_limits {
   bool watches = false;               ///< this node shows the run: it reads `report` frames
   std::vector<std::uint64_t> shared;  ///< bytes, by index; empty: this node takes no shared_state
   by_id<layer_id, factor_shape> factors;  ///< of one node; rows 0 where it sends none
-  /// Values of a frame of P, with what goes beside it, and of Q; 0 where the layer is on no lowrank route.
-  struct lowrank_values {
+  /// Bytes of a frame of P, with what goes beside it, and of Q; 0 where the layer is on no lowrank route.
+  struct lowrank_sizes {
     std::size_t first = 0, second = 0;
   };
-  by_id<layer_id, lowrank_values> lowrank;
+  by_id<layer_id, lowrank_sizes> lowrank;
   /// The train net's, then each test net's. Empty: this node reads no worker_report.
   std::vector<report_shape> reports;
 };

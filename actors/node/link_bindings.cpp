@@ -69,7 +69,7 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
     if (peer != no_worker) out.factors[layer] = store->of_node(peer);
   out.lowrank.resize(c.compiled.train.graph.layers.size());
   for (const auto& [layer, turns] : c.parameters.turns())
-    if (peer != no_worker) out.lowrank[layer] = {turns->first_values, turns->second_values};
+    if (peer != no_worker) out.lowrank[layer] = {turns->first_bytes, turns->second_bytes};
   out.first_version = c.run.first_clock;
   // A program trains for as long as it likes.
   out.may_say_nothing = !c.run.declared.empty();

@@ -46,9 +46,9 @@ std::map<std::size_t, lowrank_route> lowrank_routes_of(const learned_parameters&
   std::map<std::size_t, lowrank_route> out;
   for (std::size_t g = 0; g < list.groups.size(); ++g) {
     const std::size_t layer = value(list.groups[g].first);
-    if (const auto rank = rank_of(routes[layer]); rank > 0)
-      out[g] = {lowrank_shape_of(train, layer, rank), lowrank_first_values(train, layer, rank),
-                owners[layer]};
+    if (const auto by = routes[layer]; rank_of(by) > 0)
+      out[g] = {lowrank_shape_of(train, layer, rank_of(by)), lowrank_bytes_of(train, layer, by),
+                is_rounded(by), owners[layer]};
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "actors/parameters/lowrank_exchange.hpp"
 
 #include "actors/core/logic_bug.hpp"
+#include "actors/parameters/lowrank_frame.hpp"
 #include "actors/parameters/send_order.hpp"
 #include "messages/float_payload.hpp"
 #include "models/no_memory.hpp"
@@ -67,12 +68,26 @@ void lowrank_exchange::begin_if_possible() {
   }
   if (of_program()) values.push_back(gradient.empty() ? 0.0f : 1.0f);
   step_ = step::first;
-  give(std::move(values));
+  give(packed(std::move(values)));
 }
 
-void lowrank_exchange::give(std::vector<float> values) {
-  auto part = payload_of(std::move(values));
-  if (owns()) return take_part(setup_.self, std::move(part));
+/// Of the frames of this step.
+std::size_t lowrank_exchange::rounded_values() const {
+  if (!setup_.rounded) return 0;
+  return step_ == step::second ? setup_.shape.q_values() : setup_.shape.p_values();
+}
+
+payload lowrank_exchange::packed(std::vector<float> values) const {
+  return pack_lowrank(std::move(values), rounded_values());
+}
+
+payload lowrank_exchange::unpacked(const payload& part) const {
+  return unpack_lowrank(part, rounded_values());
+}
+
+/// The owner rounds its own part, too, so that a sum does not depend on who owns it.
+void lowrank_exchange::give(const payload& part) {
+  if (owns()) return take_part(setup_.self, part);
   setup_.turns->set_told(clock_id{copy_.version()}, step_ == step::second);
   send(setup_.turns->owner, part);
 }
@@ -108,22 +123,34 @@ void lowrank_exchange::take_part(worker_id from, payload values) {
 
 /// In worker order, whatever the order in which they came.
 void lowrank_exchange::add_up() {
-  const auto first = floats(parts_[worker_id{0}]);
-  std::vector<float> sum(first.begin(), first.end());
+  const auto first = unpacked(parts_[worker_id{0}]);
+  std::vector<float> sum(floats(first).begin(), floats(first).end());
   for (std::size_t w = 1; w < setup_.workers; ++w)
-    setup_.arithmetic->add(sum, floats(parts_[as_id<worker_id>(w)]));
+    setup_.arithmetic->add(sum, floats(unpacked(parts_[as_id<worker_id>(w)])));
   if (step_ == step::first) orthogonalise(setup_.shape, sum);
   parts_.assign(setup_.workers, {});
   parts_there_ = 0;
-  const auto all = payload_of(std::move(sum));
+  const auto all = packed(sum);
+  if (step_ == step::second && setup_.rounded) keep_what_rounding_takes(sum, floats(unpacked(all)));
   setup_.turns->set_told(clock_id{copy_.version()}, step_ == step::second);
   for (std::size_t w = 0; w < setup_.workers; ++w)
     if (const auto to = as_id<worker_id>(w); to != setup_.self) send(to, all);
   take_sum(all);
 }
 
+/// Of a sum of Q, for the next clock. What it takes of P needs no keeping: Q is made with the P that has arrived.
+void lowrank_exchange::keep_what_rounding_takes(std::span<const float> sum,
+                                                std::span<const float> sent) {
+  if (nothing_ || std::isnan(floats(p_).front())) return;
+  std::vector<float> more(sum.size());
+  std::transform(sent.begin(), sent.end(), sum.begin(), more.begin(),
+                 [](float s, float exact) { return std::isfinite(exact) ? s - exact : 0.0f; });
+  lowrank_take_off(setup_.shape, floats(p_), more, setup_.memory->being_made(copy_.version() + 1));
+}
+
 void lowrank_exchange::take_sum(const payload& sum) {
-  step_ == step::first ? take_p(sum) : take_q(sum);
+  const auto values = unpacked(sum);
+  step_ == step::first ? take_p(values) : take_q(values);
 }
 
 /// The error memory keeps what this node's own Q does not hold. With the sum of all Q in its place it would keep differences between workers,
@@ -141,13 +168,14 @@ void lowrank_exchange::take_p(const payload& sum) {
   const auto m = setup_.memory->being_made(copy_.version() + 1);
   std::vector<float> q(setup_.shape.q_values());
   lowrank_q(setup_.shape, m, values, q);
+  step_ = step::second;
+  const auto part = packed(std::move(q));
   if (std::isnan(values.front()))
     std::fill(m.begin(), m.end(), 0.0f);
   else if (!nothing_)
-    lowrank_take_off(setup_.shape, values, q, m);
+    lowrank_take_off(setup_.shape, values, floats(unpacked(part)), m);
   setup_.memory->made(copy_.version() + 1);
-  step_ = step::second;
-  give(std::move(q));
+  give(part);
 }
 
 void lowrank_exchange::take_q(const payload& sum) {

@@ -4,7 +4,8 @@
 // clock is complete, what the error memory holds is added to it, and P = M Q goes to the worker that owns the layer's sums. The owner adds all
 // workers' P in worker order, makes the columns orthogonal once, and sends the bytes to all; with these each node makes Q = Mt P, whose sum comes
 // back in the same way. Every node then has the same P and Q, makes the gradient from them, applies the solver's rule to its own copy of
-// the parameters, and tells the layers. The layer's other parameters, such as a bias, go beside P as they are. Without a rule a version is the
+// the parameters, and tells the layers. The layer's other parameters, such as a bias, go beside P as they are. Where P and Q are rounded, all,
+// the owner too, go on with what the bytes say; what is lost of a sum of Q is in the owner's error memory. Without a rule a version is the
 // mean gradient itself, which the programs around the nodes apply; a program may have no gradient in a clock, so the number of those that have
 // one goes beside P, too, and where nobody has one the error memories wait. One per node and layer on that route. Nothing waits for another
 // layer, so one layer's P travels while another one's Q does; a layer's clocks go one after the other.
@@ -73,6 +74,7 @@ struct lowrank_exchange_setup {
   ::caffe::SolverParameter solver;
   update_choice update;                  ///< a solver's rule, or the mean, which a program wants
   lowrank_shape shape;                   ///< of the first of `parameters`
+  bool rounded = false;                  ///< P and Q travel as bfloat16
   std::vector<parameter_id> parameters;  ///< the weights, then what is learned beside them
   std::vector<parameter_id> frozen;      ///< lr_mult 0: received once
   by_id<parameter_id, net_parameter> of_net;        ///< all parameters of the net, for multipliers
@@ -126,9 +128,13 @@ class lowrank_exchange : public actor<lowrank_exchange> {
   [[nodiscard]] bool owns() const { return setup_.turns->owner == setup_.self; }
   void complete(clock_id clock);
   void begin_if_possible();
-  void give(std::vector<float> values);
+  [[nodiscard]] std::size_t rounded_values() const;
+  [[nodiscard]] payload packed(std::vector<float> values) const;
+  [[nodiscard]] payload unpacked(const payload& part) const;
+  void give(const payload& part);
   void take_part(worker_id from, payload values);
   void add_up();
+  void keep_what_rounding_takes(std::span<const float> sum, std::span<const float> sent);
   void take_sum(const payload& sum);
   void take_p(const payload& sum);
   void take_q(const payload& sum);

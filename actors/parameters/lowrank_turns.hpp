@@ -18,11 +18,11 @@ namespace poseidon {
 
 struct lowrank_turns {
   lowrank_turns(worker_id of, std::size_t in_first, std::size_t in_second, clock_id begin)
-      : owner(of), first_values(in_first), second_values(in_second), told_(step(begin, false)) {}
+      : owner(of), first_bytes(in_first), second_bytes(in_second), told_(step(begin, false)) {}
 
   const worker_id owner;
-  /// In a frame of P, with what goes beside it; of Q.
-  const std::size_t first_values, second_values;
+  /// Of a frame of P, with what goes beside it; of Q.
+  const std::size_t first_bytes, second_bytes;
 
   /// P and Q of all clocks are counted one after the other.
   [[nodiscard]] static constexpr std::uint64_t step(clock_id clock, bool second) {

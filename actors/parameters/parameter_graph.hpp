@@ -23,6 +23,7 @@
 #include "models/caffe.hpp"
 #include "models/device/device.hpp"
 #include "models/net/learned_parameters.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/solver/update_choice.hpp"
 
 #include <functional>
@@ -42,8 +43,9 @@ struct factor_route {
 /// What a lowrank_exchange needs besides them.
 struct lowrank_route {
   lowrank_shape shape;
-  std::size_t first_values = 0;  ///< of P, and what goes beside it
-  worker_id owner{};             ///< of the sums
+  lowrank_bytes frames;
+  bool rounded = false;  ///< P and Q travel as bfloat16
+  worker_id owner{};     ///< of the sums
 };
 
 struct parameter_graph_setup {

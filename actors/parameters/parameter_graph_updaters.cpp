@@ -75,6 +75,7 @@ void parameter_graph::spawn_lowrank(group_actors& g, const lowrank_route& route)
   s.solver = setup_.solver;
   s.update = setup_.update;
   s.shape = route.shape;
+  s.rounded = route.rounded;
   s.parameters = g.group.learned;
   s.frozen = g.group.frozen;
   s.of_net = setup_.list.parameters;
@@ -87,7 +88,7 @@ void parameter_graph::spawn_lowrank(group_actors& g, const lowrank_route& route)
   s.own_thread = threads == thread_kind::own;
   s.store = setup_.store;
   s.turns = turns_[s.layer] = std::make_shared<lowrank_turns>(
-      route.owner, route.first_values, route.shape.q_values(), setup_.first_clock);
+      route.owner, route.frames.first, route.frames.second, setup_.first_clock);
   s.memory = memory_of(g.group, route.shape.values());
   s.awaited_state = awaited_by(g.group);
   s.former_states = former_states();

@@ -74,8 +74,8 @@ const chunk& peer_window::at(chunk_id id) const {
 void peer_window::require_owner(std::string_view kind, chunk_id id, worker_id owner) const {
   if (at(id).owner == owner) return;
   if (at(id).owner == every_worker) {
-    const auto rank = rank_of(setup_.store->cut(), at(id).parameter);
-    const auto by = rank > 0 ? lowrank_of(rank) : route::factor_broadcast;
+    const auto of = route_of(setup_.store->cut().routes, at(id).parameter);
+    const auto by = rank_of(of) > 0 ? of : route::factor_broadcast;
     throw bad_frame(kind, of_chunk("route", id), std::string(to_string(by)),
                     std::string(to_string(route::parameter_server)));
   }

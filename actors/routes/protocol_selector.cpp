@@ -2,6 +2,7 @@
 
 #include "actors/run/train_net.hpp"
 #include "models/net/declared_net.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/words.hpp"
 
 #include <chrono>
@@ -63,18 +64,21 @@ void lowrank_of_program(const route_request& request, routes_chosen& answer) {
         "routes=lowrank, but the workers make the optimizer's steps, which they do with whole "
         "gradients. Leave out routes, or let the program make its steps");
   const auto n = declared_net(request.run.declared, {});
-  const auto chosen = layers_of_option(n, request.option, {});
+  const auto formats = formats_in_use(n, formats_asked(n, request.wire.all));
+  const auto chosen = rounded_lowrank(n, layers_of_option(n, request.option, {}), formats);
   answer.routes = routes_of(n, chosen);
-  std::size_t taken = 0;
+  std::size_t taken = 0, rounded = 0;
   for (const auto r : chosen) {
     answer.reasons.emplace_back(rank_of(r) > 0 ? "as routes=lowrank says" : "");
     taken += rank_of(r) > 0 ? 1 : 0;
+    rounded += is_rounded(r) ? 1 : 0;
   }
   const auto rank = request.option.rank > 0 ? request.option.rank : default_rank;
   answer.notes.push_back(
       taken > 0
           ? "routes: " + std::string(to_string(lowrank_of(rank))) + " for " +
-                plural(taken, "parameter") + " of " + std::to_string(chosen.size())
+                plural(taken, "parameter") + " of " + std::to_string(chosen.size()) +
+                (rounded > 0 ? ", P and Q of " + std::to_string(rounded) + " as bfloat16" : "")
           : "routes=lowrank has no effect: no parameter would save half of its values at rank " +
                 std::to_string(rank));
 }

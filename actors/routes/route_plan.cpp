@@ -4,6 +4,7 @@
 #include "actors/run/throughput_probe.hpp"
 #include "actors/run/train_net.hpp"
 #include "actors/run/view_shares.hpp"
+#include "models/plan/lowrank_routes.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -166,7 +167,8 @@ void predict(const route_request& request, layer_routes& chosen, route_plan& pla
 std::vector<std::string> notes_of(const route_request& request, const net& n,
                                   const layer_routes& chosen, const parameter_formats& wire) {
   std::vector<std::string> notes;
-  for (const auto by : {route::factor_broadcast, route::lowrank_4, route::lowrank_8}) {
+  for (const auto by : {route::factor_broadcast, route::lowrank_4, route::lowrank_8,
+                        route::lowrank_4_bfloat16, route::lowrank_8_bfloat16}) {
     std::vector<std::string> names;
     for (std::size_t l = 0; l < n.layers.size(); ++l)
       if (chosen[l] == by) names.push_back(n.layers[l].name);
@@ -221,6 +223,8 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
     // A change would lose what rounding, or low rank, has kept back.
     plan.rate_decides = choice && formats.empty() && option.rank == 0 && !request.lossy.lowrank;
   }
+  chosen = rounded_lowrank(n, std::move(chosen), formats);
+  for (auto& d : plan.decisions) d.chosen = chosen[d.layer];
   plan.reasons = reasons_of(plan.loads, plan.decisions, chosen, option);
   plan.routes = routes_of(n, chosen);
   plan.wire = on_the_server(formats, plan.routes);

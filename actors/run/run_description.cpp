@@ -219,9 +219,7 @@ std::vector<std::string> describe_partition(const compiled_run& run, std::size_t
     const auto line = "route " + net.layers[of_net.layer].name + "/" + std::to_string(of_net.slot) +
                       ": " + to_string(of_net.shape);
     if (on_every_node(cut, p)) {
-      const auto rank = rank_of(cut, p);
-      const auto by = rank > 0 ? lowrank_of(rank) : route::factor_broadcast;
-      lines.push_back(line + ", " + std::string(to_string(by)));
+      lines.push_back(line + ", " + std::string(to_string(route_of(cut.routes, p))));
       continue;
     }
     by_id<worker_id, std::size_t> owned(workers);

@@ -299,10 +299,9 @@ class planner {
   // To the owner of the sums, or from there to all.
   void lowrank(const parameter_group& group, std::size_t me) {
     const auto layer = group.layers.front();
-    const auto rank = rank_of(partition_, group.learned.front());
+    const auto by = route_of(partition_.routes, group.learned.front());
     const auto owner = lowrank_owners(train_, partition_.routes, size_.nodes)[layer];
-    const auto bytes = sizeof(float) * (lowrank_first_values(train_, layer, rank) +
-                                        lowrank_shape_of(train_, layer, rank).q_values());
+    const auto bytes = lowrank_bytes_of(train_, layer, by).both();
     for (std::size_t w = 0; w < size_.nodes; ++w) {
       if (w == size_.worker || (value(owner) != size_.worker && value(owner) != w)) continue;
       edge(me, links_[w], "send_frame", kind::push, bytes);

@@ -64,7 +64,6 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
     const auto* decision = decision_on(decisions, layer);
     const bool factors = run.by_factors[layer];
     const auto by = route_of(spec.routes, group.learned.front());
-    const auto rank = rank_of(by);
     run_facts::layer_route r;
     r.layer = n.layers[layer].name;
     r.route = std::string(to_string(by));
@@ -73,7 +72,9 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
       const auto of_view = format_of(spec.wire, p);
       const auto format =
           spec.declared.empty() ? of_view : format_in_use(n.parameters[value(p)], of_view);
-      r.wire = to_string(on_every_node(spec.routes, p) ? wire_format::float32 : format);
+      r.wire = to_string(!on_every_node(spec.routes, p) ? format
+                         : is_rounded(by)               ? wire_format::bfloat16
+                                                        : wire_format::float32);
       if (!on_every_node(spec.routes, p))
         r.bytes +=
             wire_bytes(format, static_cast<std::size_t>(count(n.parameters[value(p)].shape)));
@@ -85,9 +86,7 @@ run_facts facts_of(const compiled_run& run, const run_definition& spec,
                                               run.micro_batches;
       r.bytes = of_node.values() * sizeof(float);
     }
-    if (rank > 0)
-      r.bytes = sizeof(float) * (lowrank_first_values(n, layer, rank) +
-                                 lowrank_shape_of(n, layer, rank).q_values());
+    if (rank_of(by) > 0) r.bytes = lowrank_bytes_of(n, layer, by).both();
     if (decision != nullptr && decision->load.factors.rows > 0 && decision->load.refusal.empty()) {
       r.server_ms = decision->server.total_ms();
       r.factors_ms = decision->factors.total_ms();

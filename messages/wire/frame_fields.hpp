@@ -46,7 +46,7 @@ struct one_each {
   std::size_t members = 0;
 };
 
-inline constexpr within replicas{"replicas", 1, max_replicas}, route{"route", 0, 3};
+inline constexpr within replicas{"replicas", 1, max_replicas}, route{"route", 0, 5};
 inline constexpr many routes{"number of routes", max_parameters},
     rows{"number of rows", max_parameters}, members{"number of members", max_members, 1},
     witnesses{"number of witnesses", max_members};

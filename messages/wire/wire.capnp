@@ -99,7 +99,7 @@ struct View {
   firstClock @4 :UInt64;
   firstSample @5 :UInt64;     # global index of the first clock's first sample
   testPhases @6 :UInt64;      # that a run before this one has done
-  routes @7 :List(UInt8);     # by parameter of the train net: 0 server_shards, 1 factor_broadcast, 2 lowrank_4, 3 lowrank_8; empty: all 0
+  routes @7 :List(UInt8);     # by parameter of the train net: 0 server_shards, 1 factor_broadcast, 2 lowrank_4, 3 lowrank_8, 4 and 5 the same in bfloat16; empty: all 0
   wire @8 :List(UInt8);       # by parameter of the train net: 0 float32, 1 float16, 2 bfloat16, 3 int8, 4 int4; empty: all 0
   watched @9 :Bool;           # the first node shows the run: record spans, answer watch frames
   reasons @10 :List(Text);    # by layer of the train net: why it has its route, for people; "" or not there: nothing to say
@@ -335,9 +335,9 @@ struct Factors {
   step @4 :StepMark;          # as PushGradient's
 }
 
-# lowrank_exchange to that of the layer's owner, for a layer whose parameters have route 2 or 3: the writer's part. From the owner to
+# lowrank_exchange to that of the layer's owner, for a layer whose parameters have a route from 2 to 5: the writer's part. From the owner to
 # all others: what it has made of all parts. The matrix has rows (the weights' first axis) and columns (their other axes); r is 4 or 8.
-# Payload, row-major float32: P [rows, r], then the gradients of the layer's other learned parameters, summed over the writer's replicas and
+# Payload, row-major, float32 or with routes 4 and 5 bfloat16: P [rows, r], then, as float32, the gradients of the layer's other learned parameters, summed over the writer's replicas and
 # micro-batches, in the parameters' order; or Q [columns, r]. For each clock first P, then Q.
 struct LowrankFactor {
   layer @0 :UInt32;           # place in the train net, automatic Split layers counted

@@ -26,6 +26,24 @@ std::size_t lowrank_first_values(const net& n, std::size_t layer, std::uint32_t 
   return values + (n.layers[layer].type == "Declared" ? 1 : 0);
 }
 
+lowrank_bytes lowrank_bytes_of(const net& n, std::size_t layer, route by) {
+  const auto shape = lowrank_shape_of(n, layer, rank_of(by));
+  const auto format = is_rounded(by) ? wire_format::bfloat16 : wire_format::float32;
+  const auto beside = lowrank_first_values(n, layer, rank_of(by)) - shape.p_values();
+  return {wire_bytes(format, shape.p_values()) + sizeof(float) * beside,
+          wire_bytes(format, shape.q_values())};
+}
+
+layer_routes rounded_lowrank(const net& n, layer_routes routes, const parameter_formats& formats) {
+  for (std::size_t l = 0; l < routes.size(); ++l) {
+    const auto rank = rank_of(routes[l]);
+    if (rank == 0) continue;
+    const auto weights = as_id<parameter_id>(n.layers[l].parameters.front());
+    if (format_of(formats, weights) != wire_format::float32) routes[l] = lowrank_of(rank, true);
+  }
+  return routes;
+}
+
 std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
                            const ::caffe::SolverParameter& solver) {
   const auto& l = n.layers[layer];

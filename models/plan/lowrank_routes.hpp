@@ -2,6 +2,7 @@
 #pragma once
 #include "models/caffe.hpp"
 #include "models/device/lowrank.hpp"
+#include "models/device/wire_format.hpp"
 #include "models/net/net.hpp"
 #include "models/plan/routes.hpp"
 
@@ -20,6 +21,18 @@ namespace poseidon {
 /// The values that each node sends of P, and the owner of their sum: with it go the gradients of the layer's other parameters, as they are. Of a
 /// program's parameter one value more says how many workers had a gradient of it.
 [[nodiscard]] std::size_t lowrank_first_values(const net& n, std::size_t layer, std::uint32_t rank);
+
+/// Bytes of a layer's frames: of P with what goes beside it, which is always float32, and of Q.
+struct lowrank_bytes {
+  std::size_t first = 0, second = 0;
+  [[nodiscard]] std::size_t both() const { return first + second; }
+};
+/// `by`: a lowrank route.
+[[nodiscard]] lowrank_bytes lowrank_bytes_of(const net& n, std::size_t layer, route by);
+
+/// The same routes, where P and Q of layers are bfloat16 whose weights have a format that rounds.
+[[nodiscard]] layer_routes rounded_lowrank(const net& n, layer_routes routes,
+                                           const parameter_formats& formats);
 
 /// The reason why a layer's gradient cannot be sent with that rank, or would save less than half of its values; empty if it can.
 [[nodiscard]] std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,

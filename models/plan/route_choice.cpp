@@ -113,8 +113,9 @@ void account_lowrank(route_cost& c, const route_load& load, double product, cons
                      const route_rates& r) {
   const auto p = static_cast<double>(r.workers);
   const auto& s = load.lowrank;
-  const auto values = static_cast<double>(s.p_values() + s.q_values()) + load.values_beside;
-  c.bytes = 4 * values * 2 * (p - 1) / p;
+  const double bytes_of_both =
+      (load.value_bytes < 4 ? 2 : 4) * static_cast<double>(s.p_values() + s.q_values());
+  c.bytes = (bytes_of_both + 4 * load.values_beside) * 2 * (p - 1) / p;
   // P, Q, what the error memory loses, and the gradient: each a product over the whole matrix.
   c.tail_ms = 1e3 * (4 * r.product_s({s.rank, s.rows, s.columns}) + load.values * r.update_s_value);
   c.wait_ms = 1e3 * 2 * exchange_s;

@@ -27,7 +27,8 @@ std::optional<route> route_called(const std::string& word, std::uint32_t rank) {
   if (word == "ps") return route::parameter_server;
   if (word == "sfb") return route::factor_broadcast;
   if (word == "lowrank") return lowrank_of(rank > 0 ? rank : default_rank);
-  for (const auto r : {route::lowrank_4, route::lowrank_8})
+  for (const auto r :
+       {route::lowrank_4, route::lowrank_8, route::lowrank_4_bfloat16, route::lowrank_8_bfloat16})
     if (word == to_string(r)) return r;
   return std::nullopt;
 }

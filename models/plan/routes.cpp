@@ -36,8 +36,9 @@ std::string word_of(route r) {
 }  // namespace
 
 std::string_view to_string(route r) {
-  constexpr std::array<std::string_view, route_kinds> names{"parameter_server", "factor_broadcast",
-                                                            "lowrank_4", "lowrank_8"};
+  constexpr std::array<std::string_view, route_kinds> names{
+      "parameter_server", "factor_broadcast",   "lowrank_4",
+      "lowrank_8",        "lowrank_4_bfloat16", "lowrank_8_bfloat16"};
   return names[static_cast<std::size_t>(r)];
 }
 

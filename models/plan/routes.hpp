@@ -16,22 +16,30 @@ namespace poseidon {
 /// parameter_server: the gradients of its chunks go to their shards, which send fresh values back.
 /// factor_broadcast: u and v of an inner product go to every node; each node reconstructs the gradient and updates its copy.
 /// lowrank_4, lowrank_8: a product of two matrices of that rank goes in place of the gradient (models/device/lowrank.hpp); each
-/// node updates its copy with it.
+/// node updates its copy with it. The two matrices are float32, or, where --wire rounds the layer, bfloat16.
 enum class route : std::uint8_t {
   parameter_server = 0,
   factor_broadcast = 1,
   lowrank_4 = 2,
-  lowrank_8 = 3
+  lowrank_8 = 3,
+  lowrank_4_bfloat16 = 4,
+  lowrank_8_bfloat16 = 5
 };
-inline constexpr std::size_t route_kinds = 4;
+inline constexpr std::size_t route_kinds = 6;
 [[nodiscard]] std::string_view to_string(route r);
 /// 0: not by low rank.
 [[nodiscard]] constexpr std::uint32_t rank_of(route r) {
-  return r == route::lowrank_4 ? 4 : r == route::lowrank_8 ? 8 : 0;
+  if (r == route::lowrank_4 || r == route::lowrank_4_bfloat16) return 4;
+  return r == route::lowrank_8 || r == route::lowrank_8_bfloat16 ? 8 : 0;
+}
+/// Whether P and Q travel as bfloat16.
+[[nodiscard]] constexpr bool is_rounded(route r) {
+  return r == route::lowrank_4_bfloat16 || r == route::lowrank_8_bfloat16;
 }
 /// `rank`: 4 or 8.
-[[nodiscard]] constexpr route lowrank_of(std::uint32_t rank) {
-  return rank == 8 ? route::lowrank_8 : route::lowrank_4;
+[[nodiscard]] constexpr route lowrank_of(std::uint32_t rank, bool rounded = false) {
+  if (rank == 8) return rounded ? route::lowrank_8_bfloat16 : route::lowrank_8;
+  return rounded ? route::lowrank_4_bfloat16 : route::lowrank_4;
 }
 inline constexpr std::uint32_t default_rank = 4;
 
@@ -82,7 +90,7 @@ struct route_option {
 };
 
 /// "auto", "ps", "sfb", "lowrank", or a file with one `layer ROUTE` a line, or `@clock layer ROUTE` for a route that holds from that
-/// clock on; # begins a comment. ROUTE is ps, sfb, lowrank (of `rank`, or default_rank), lowrank_4 or lowrank_8. `rank`: 0 where none is
+/// clock on; # begins a comment. ROUTE is ps, sfb, lowrank (of `rank`, or default_rank), or a lowrank route by its name. `rank`: 0 where none is
 /// given.
 /// Errors   spec_error with file and line, or naming both options where a rank is given that no layer can take.
 [[nodiscard]] route_option parse_routes(const std::string& option, std::uint32_t rank = 0);

@@ -286,9 +286,18 @@ class Lowrank(unittest.TestCase):
                 self.assertNotIn("not refused", worker.output, worker)
 
     def test_one_joins_and_has_the_same_bits(self):
+        self.check_that_one_joins(LOW)
+
+    def test_with_a_format_P_and_Q_are_rounded_and_one_that_joins_has_the_same_bits(self):
+        workers = self.check_that_one_joins((*LOW, ("POSEIDON_WIRE", "int4")))
+        said = "\n".join(line for worker in workers for line in worker.errors)
+        self.assertIn("routes: lowrank_4 for 4 parameters of 8, P and Q of 2 as bfloat16", said)
+
+    def check_that_one_joins(self, env):
+        """All three workers have the same bits, and means of that rank."""
         with programs.Programs() as c, cluster.reserved_address() as address:
             first = [{"POSEIDON_LISTEN": address, "POSEIDON_NODES": 2}, {"POSEIDON_JOIN": address}]
-            workers = c.workers(WORLD + JOINS, 2, env=LOW, each=lambda place: first[place])
+            workers = c.workers(WORLD + JOINS, 2, env=env, each=lambda place: first[place])
             workers[0].wait_for("^trains")
             workers += c.workers(WORLD + JOINS, 1, env=(("POSEIDON_JOIN", address), ("POSEIDON_SILENCE_LIMIT", cluster.PATIENT_SILENCE_S)))
             digests = set()
@@ -297,6 +306,7 @@ class Lowrank(unittest.TestCase):
                 digests.add(worker.wait_for("^digest (.*)")[1])
             self.assertEqual(len(digests), 1, digests)
             self.assertIn("right", digests.pop())
+            return workers
 
 
 if __name__ == "__main__":

@@ -61,8 +61,8 @@ void hold(const frames::factors& f, std::size_t payload, const link_limits& limi
 
 void hold(const frames::lowrank_factor& f, std::size_t payload, const link_limits& limits) {
   require(limits.lowrank.contains(f.layer), "a layer that is none");
-  const auto& values = limits.lowrank[f.layer];
-  require(payload > 0 && payload / 4 == (f.second ? values.second : values.first), "P or Q");
+  const auto& sizes = limits.lowrank[f.layer];
+  require(payload > 0 && payload == (f.second ? sizes.second : sizes.first), "P or Q");
 }
 
 void hold(const frames::shared_state& f, std::size_t payload, const link_limits& limits) {

@@ -327,9 +327,9 @@ TEST_CASE("codec: sizes beyond the limits are refused before anything is copied"
   SUBCASE("routes and rates that cannot be") {
     frames::next_view next;
     next.members = {{seat_id{0}, "a:1"}};
-    next.routes = {0, 4};
+    next.routes = {0, 6};
     CHECK(std::string(refused([&] { (void)decode_header(encoded(next)); }).what()) ==
-          "next_view: route is 4, expected at most 3");
+          "next_view: route is 6, expected at most 5");
     CHECK(refused([] { (void)decode_header(encoded(frames::send_rate{-1})); }).field == "Mbit/s");
     CHECK(refused([] { (void)decode_header(encoded(frames::send_rate{0.0 / 0.0})); }).field ==
           "Mbit/s");

@@ -6,7 +6,7 @@ const TYPES = [[/Convolution/, '--conv'], [/Pooling|SPP/, '--pool'], [/InnerProd
 const KINDS = { gradient_push: '--push', factor_broadcast: '--factors', lowrank_exchange: '--factors', data_source: '--data', server_shard: '--apply', state_keeper: '--apply', network_link: '--pull', link_acceptor: '--pull', stream: '--forward' };
 export const LEGENDS = {
   type: [['convolution', '--conv'], ['pooling', '--pool'], ['inner product', '--inner'], ['norm', '--norm'], ['join', '--join'], ['loss', '--loss'], ['push', '--push'], ['factors', '--factors']],
-  route: [['parameter_server', '--push'], ['factor_broadcast', '--factors'], ['lowrank_4', '--factors'], ['lowrank_8', '--factors'], ['learns nothing', '--run']],
+  route: [['parameter_server', '--push'], ['factor_broadcast', '--factors'], ['lowrank_4', '--factors'], ['lowrank_8', '--factors'], ['lowrank_4_bfloat16', '--factors'], ['lowrank_8_bfloat16', '--factors'], ['learns nothing', '--run']],
   rate: [['quiet', '--run'], ['few', '--data'], ['many', '--push'], ['most', '--stall']],
   queue: [['empty', '--run'], ['1', '--data'], ['some', '--push'], ['8 and more', '--stall']],
 };

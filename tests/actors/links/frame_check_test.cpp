@@ -28,7 +28,7 @@ link_limits limits_of_a_run() {
   l.clips = true;
   l.watches = true;
   l.factors = {{}, {}, factor_shape{4, 3, 2}};
-  l.lowrank = {{}, {20, 12}};
+  l.lowrank = {{}, {80, 48}};
   l.reports = {{3, 1}, {1, 5}};
   return l;
 }

@@ -75,10 +75,10 @@ struct view_of {
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   std::uint64_t first;
 
-  /// `of_programs`: they want the mean of the weights, and there is no bias.
+  /// `of_programs`: they want the mean of the weights, and there is no bias. `rounded`: P and Q travel as bfloat16.
   explicit view_of(std::vector<std::shared_ptr<one_worker>> of, std::uint64_t first_clock = 0,
                    worker_id owner = worker_id{0}, std::uint64_t former = 1,
-                   bool of_programs = false)
+                   bool of_programs = false, bool rounded = false)
       : workers(std::move(of)), first(first_clock) {
     const auto parameters = weights_and_bias();
     partition cut;
@@ -100,6 +100,7 @@ struct view_of {
       s.solver.set_lr_policy("fixed");
       if (!of_programs) s.update = solver_rule{};
       s.shape = matrix;
+      s.rounded = rounded;
       s.parameters = {weights};
       if (!of_programs) s.parameters.push_back(bias);
       s.scale = of_programs ? 1.0f / static_cast<float>(workers.size()) : 1.0f;
@@ -107,8 +108,7 @@ struct view_of {
       s.gradient = workers[w];
       s.arithmetic = std::make_shared<test::plain_arithmetic>();
       s.store = stores[w];
-      s.turns = std::make_shared<lowrank_turns>(owner, matrix.p_values() + (of_programs ? 1 : 8),
-                                                matrix.q_values(), clock_id{first});
+      s.turns = std::make_shared<lowrank_turns>(owner, 0, 0, clock_id{first});
       s.memory = workers[w]->memory;
       s.former_states = former;
       s.overlap = std::make_shared<overlap_meter>(1);
@@ -197,19 +197,41 @@ TEST_CASE("lowrank_exchange: a version comes when all workers' P and then all th
 }
 
 TEST_CASE("lowrank_exchange: what a clock does not send, and only that, is in the memories") {
-  view_of t(some(2));
-  t.train(0);
-  std::vector<float> sum(matrix.values()), left(matrix.values());
-  for (const auto& w : t.workers)
-    for (std::size_t i = 0; i < sum.size(); ++i) {
-      sum[i] += w->of_weights[i];
-      left[i] += w->memory->at(1)[i];
-    }
-  const auto now = t.at(0, weights);
-  std::vector<float> sent(sum.size());
-  for (std::size_t i = 0; i < sum.size(); ++i) sent[i] = 1 - now[i] + left[i];
-  CHECK(distance(sent, sum) < 1e-4);
-  CHECK(distance(left, std::vector<float>(sum.size())) > 0.1);
+  for (const bool rounded : {false, true}) {
+    CAPTURE(rounded);
+    view_of t(some(2), 0, worker_id{1}, 1, false, rounded);
+    t.train(0);
+    std::vector<float> sum(matrix.values()), left(matrix.values());
+    for (const auto& w : t.workers)
+      for (std::size_t i = 0; i < sum.size(); ++i) {
+        sum[i] += w->of_weights[i];
+        left[i] += w->memory->at(1)[i];
+      }
+    const auto now = t.at(0, weights);
+    std::vector<float> sent(sum.size());
+    for (std::size_t i = 0; i < sum.size(); ++i) sent[i] = 1 - now[i] + left[i];
+    CHECK(distance(sent, sum) < 1e-4);
+    CHECK(distance(left, std::vector<float>(sum.size())) > 0.1);
+  }
+}
+
+TEST_CASE(
+    "lowrank_exchange: rounded P and Q are half of the bytes; nodes are equal, and what is beside "
+    "P is exact") {
+  view_of t(some(3), 0, worker_id{0}, 1, false, true);
+  for (std::uint64_t c = 0; c < 4; ++c) {
+    t.train(c);
+    CHECK(t.all_equal());
+  }
+  CHECK(t.at(0, bias) == std::vector<float>(8, -2 * 4 * (1 + 2 + 3)));
+  for (const auto& m : *t.sent) {
+    const bool second = std::get<frames::lowrank_factor>(m.header).second;
+    CHECK(m.data.bytes.size() == (second ? 2 * 40 : 2 * 32 + sizeof(float) * 8));
+  }
+  view_of exact(some(3));
+  for (std::uint64_t c = 0; c < 4; ++c) exact.train(c);
+  CHECK(t.at(0, weights) != exact.at(0, weights));
+  CHECK(distance(t.at(0, weights), exact.at(0, weights)) < 0.3);
 }
 
 TEST_CASE("lowrank_exchange: with the error memory a steady gradient arrives in full") {
@@ -371,28 +393,36 @@ TEST_CASE("lowrank_exchange: a part twice of one worker is a fault of ours, and 
 
 namespace {
 
-view_of programs(std::vector<std::shared_ptr<one_worker>> of) {
-  return view_of(std::move(of), 0, worker_id{0}, 1, true);
+view_of programs(std::vector<std::shared_ptr<one_worker>> of, bool rounded = false) {
+  return view_of(std::move(of), 0, worker_id{0}, 1, true, rounded);
 }
 
 }  // namespace
 
 TEST_CASE("lowrank_exchange: a program gets the mean, and what it is not is in the memories") {
-  auto t = programs(some(2));
-  t.train(0);
-  CHECK(t.all_equal());
-  const auto mean = t.at(0, weights);
-  std::vector<float> twice(mean.size()), sent(mean.size());
-  for (std::size_t i = 0; i < mean.size(); ++i) {
-    twice[i] = 2 * mean[i];
-    for (const auto& w : t.workers) sent[i] += w->of_weights[i] - w->memory->at(1)[i];
+  for (const bool rounded : {false, true}) {
+    CAPTURE(rounded);
+    auto t = programs(some(2), rounded);
+    t.train(0);
+    CHECK(t.all_equal());
+    const auto mean = t.at(0, weights);
+    std::vector<float> twice(mean.size()), sent(mean.size());
+    for (std::size_t i = 0; i < mean.size(); ++i) {
+      twice[i] = 2 * mean[i];
+      for (const auto& w : t.workers) sent[i] += w->of_weights[i] - w->memory->at(1)[i];
+    }
+    CHECK(distance(twice, sent) < 1e-4);
+    CHECK(distance(twice, std::vector<float>(mean.size())) > 0.1);
   }
-  CHECK(distance(twice, sent) < 1e-4);
-  CHECK(distance(twice, std::vector<float>(mean.size())) > 0.1);
 }
 
 TEST_CASE("lowrank_exchange: where no program has a gradient nothing comes, and memories wait") {
-  auto t = programs(some(2));
+  bool rounded = false;
+  SUBCASE("float32") {}
+  SUBCASE("bfloat16") {
+    rounded = true;
+  }
+  auto t = programs(some(2), rounded);
   t.train(0);
   CHECK_FALSE(t.solver.got->back().nothing);
   const auto kept = memory_at(*t.workers[0], 1);
@@ -411,9 +441,14 @@ TEST_CASE("lowrank_exchange: where no program has a gradient nothing comes, and 
 }
 
 TEST_CASE("lowrank_exchange: after a program's gradient that is not finite the next ones are") {
+  bool rounded = false;
+  SUBCASE("float32") {}
+  SUBCASE("bfloat16") {
+    rounded = true;
+  }
   for (const float bad :
        {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity()}) {
-    auto t = programs(some(2));
+    auto t = programs(some(2), rounded);
     t.train(0);
     const auto good = std::exchange(t.workers[1]->of_weights[5], bad);
     t.train(1);

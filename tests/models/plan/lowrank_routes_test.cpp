@@ -3,6 +3,7 @@
 #include "models/net/declared_net.hpp"
 #include "models/plan/partition.hpp"
 #include "models/plan/route_choice.hpp"
+#include "models/plan/wire_choice.hpp"
 #include "tests/folder.hpp"
 #include "tests/models/nets.hpp"
 
@@ -94,6 +95,7 @@ TEST_CASE("lowrank: the option takes every layer that can, a file those that it 
   CHECK(mixed[at(n, "ip1")] == route::lowrank_8);
   CHECK(mixed[at(n, "ip2")] == route::lowrank_4);
   CHECK(wanted(n, file("ip1 lowrank\nip2 sfb\n"))[at(n, "ip1")] == route::lowrank_4);
+  CHECK(wanted(n, file("ip1 lowrank_8_bfloat16\n"))[at(n, "ip1")] == route::lowrank_8_bfloat16);
   // What was chosen is written as a file that chooses the same again.
   const auto again = routes_file(n, {}, {{0, routes_of(n, mixed)}});
   CHECK(wanted(n, file(again)) == mixed);
@@ -130,6 +132,39 @@ TEST_CASE("lowrank: of a program all goes by low rank that is a matrix, and half
   CHECK(wanted(n, "lowrank", 8) == layer_routes{route::lowrank_8, route::parameter_server,
                                                 route::parameter_server, route::parameter_server,
                                                 route::parameter_server});
+}
+
+TEST_CASE(
+    "lowrank: P and Q of what --wire rounds are bfloat16, half of the bytes; a bias beside P is "
+    "not") {
+  const auto n = test::build(net_text);
+  const auto conv1 = at(n, "conv1"), ip1 = at(n, "ip1");
+  const auto exact = wanted(n, "lowrank", 8);
+  CHECK(rounded_lowrank(n, exact, {}) == exact);
+  for (const auto format : {wire_format::float16, wire_format::bfloat16}) {
+    wire_option all;
+    all.all = format;
+    const auto rounded = rounded_lowrank(n, exact, formats_of(n, all));
+    CHECK(rounded[conv1] == route::lowrank_8_bfloat16);
+    CHECK(rounded[ip1] == route::lowrank_8_bfloat16);
+    CHECK(rounded[at(n, "ip2")] == exact[at(n, "ip2")]);
+  }
+  wire_option one;
+  one.layers["ip1"] = wire_format::bfloat16;
+  one.lines["ip1"] = 1;
+  const auto of_one = rounded_lowrank(n, exact, formats_of(n, one));
+  CHECK(of_one[conv1] == route::lowrank_8);
+  CHECK(of_one[ip1] == route::lowrank_8_bfloat16);
+  for (const auto l : {conv1, ip1}) {
+    const auto s = lowrank_shape_of(n, l, 8);
+    const auto beside = lowrank_first_values(n, l, 8) - s.p_values();
+    const auto full = lowrank_bytes_of(n, l, route::lowrank_8);
+    const auto half = lowrank_bytes_of(n, l, route::lowrank_8_bfloat16);
+    CHECK(beside > 0);
+    CHECK(full.both() == 4 * (s.p_values() + beside + s.q_values()));
+    CHECK(half.first == 2 * s.p_values() + 4 * beside);
+    CHECK(half.second == 2 * s.q_values());
+  }
 }
 
 TEST_CASE("lowrank: every node has such a parameter, and no shard a part of it") {
