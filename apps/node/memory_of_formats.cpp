@@ -10,15 +10,19 @@ namespace poseidon::app {
 
 namespace {
 
-/// Those that travel in this format, where it is asked for throughout.
-double values_in(wire_format f, const net& n) {
+/// Where this format is asked for throughout. `own`: the part of the values that the node owns.
+std::uint64_t bytes_with(wire_format f, const net& n, double own) {
   wire_option all;
   all.all = f;
   const auto formats = formats_of(n, all);
-  double values = 0;
-  for (const auto p : formats.ids())
-    if (formats[p] == f) values += static_cast<double>(count(n.parameters[value(p)].shape));
-  return values;
+  double bytes = 0;
+  for (const auto p : formats.ids()) {
+    if (formats[p] != f) continue;
+    const auto values = static_cast<std::size_t>(count(n.parameters[value(p)].shape));
+    bytes +=
+        4 * (1 + own) * static_cast<double>(values) + static_cast<double>(wire_bytes(f, values));
+  }
+  return static_cast<std::uint64_t>(bytes);
 }
 
 double lowrank_values(const net& n, const ::caffe::SolverParameter& solver) {
@@ -29,10 +33,6 @@ double lowrank_values(const net& n, const ::caffe::SolverParameter& solver) {
   return values;
 }
 
-std::uint64_t bytes_of(double values) {
-  return static_cast<std::uint64_t>(4 * values);
-}
-
 }  // namespace
 
 memory_of_formats memory_of(const net& n, const ::caffe::SolverParameter& solver,
@@ -40,22 +40,25 @@ memory_of_formats memory_of(const net& n, const ::caffe::SolverParameter& solver
   const auto own = 1 / static_cast<double>(nodes);
   const auto arrays = static_cast<double>(history_count(shared_rule_of(solver).kind));
   memory_of_formats m;
-  m.sixteen_bits = bytes_of(values_in(wire_format::bfloat16, n) * (1 + own));
-  m.blocks = bytes_of(values_in(wire_format::int4, n) * (1 + own));
-  m.lowrank = bytes_of(lowrank_values(n, solver) * (1 + arrays * (1 - own)));
+  m.sixteen_bits = bytes_with(wire_format::bfloat16, n, own);
+  m.int8 = bytes_with(wire_format::int8, n, own);
+  m.int4 = bytes_with(wire_format::int4, n, own);
+  m.lowrank = static_cast<std::uint64_t>(4 * lowrank_values(n, solver) * (2 + arrays * (1 - own)));
   return m;
 }
 
 std::string text_of(const memory_of_formats& m) {
   return "where fewer bytes are sent a node needs more memory: " + megabytes(m.sixteen_bits) +
-         " with --wire float16 or bfloat16, " + megabytes(m.blocks) + " with int8 or int4, " +
-         megabytes(m.lowrank) + " with --routes lowrank; with --survive more";
+         " with --wire float16 or bfloat16, " + megabytes(m.int8) + " with int8, " +
+         megabytes(m.int4) + " with int4, " + megabytes(m.lowrank) +
+         " with --routes lowrank; with --survive more";
 }
 
 json_object json_of(const memory_of_formats& m) {
   return json_object()
       .put("sixteen_bits", m.sixteen_bits)
-      .put("blocks", m.blocks)
+      .put("int8", m.int8)
+      .put("int4", m.int4)
       .put("lowrank", m.lowrank);
 }
 

@@ -12,10 +12,11 @@ namespace poseidon::app {
 
 /// More bytes of one node than with float32 on the server's route, without --survive.
 struct memory_of_formats {
-  /// --wire: of each value that is rounded, what rounding has taken from its gradient; and on the node that owns it the exact value.
-  std::uint64_t sixteen_bits = 0, blocks = 0;  ///< float16 and bfloat16; int8 and int4
-  /// --routes lowrank: of each layer that can go so, what has not been sent of its gradients; and the part of its solver state that the
-  /// shards of other nodes would keep.
+  /// --wire: of each value that is rounded, what rounding has taken from its gradient, and the rounded gradient; on the node that owns it the
+  /// exact value. Of float16 and bfloat16, of int8, of int4.
+  std::uint64_t sixteen_bits = 0, int8 = 0, int4 = 0;
+  /// --routes lowrank: of each layer that can go so, what has not been sent of its gradients, the gradient that P and Q make, and the part of its
+  /// solver state that the shards of other nodes would keep.
   std::uint64_t lowrank = 0;
 };
 

@@ -119,6 +119,9 @@ lossy_choice choose_lossy(const net& n, const loads_by_rung& loads_of, const rou
   auto layers = milder_layers(rungs, out.rung, rates, limit_ms);
   const auto seen = forecast(layers.plan.loads, rates, layers.plan.routes);
   out.formats = formats_by_layer(n, layers.rung);
+  out.by_lowrank =
+      harshest.lowrank && std::any_of(layers.plan.routes.begin(), layers.plan.routes.end(),
+                                      [](route r) { return rank_of(r) > 0; });
   out.loads = std::move(layers.plan.loads);
   out.bytes = seen.bytes;
   out.iteration_ms = seen.iteration_ms;
@@ -128,7 +131,7 @@ lossy_choice choose_lossy(const net& n, const loads_by_rung& loads_of, const rou
 std::string lossy_note(const lossy_choice& c, const lossiness& harshest) {
   const auto& exact = c.rungs.front();
   const auto until = "lossy: up to " + rung_name(harshest) + " was allowed. ";
-  if (c.formats.empty())
+  if (c.formats.empty() && !c.by_lowrank)
     return until + "Nothing is rounded: an iteration takes " +
            text_of("%.3g s", exact.iteration_ms / 1e3) +
            " as predicted, and fewer bytes would not make it 2 % shorter";

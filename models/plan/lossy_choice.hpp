@@ -55,6 +55,7 @@ struct lossy_choice {
   std::size_t rung = 0;            ///< that was taken
   /// Of that rung, with the milder ones of layers that hide; empty: float32 throughout.
   parameter_formats formats;
+  bool by_lowrank = false;        ///< some layers go by low rank
   std::vector<route_load> loads;  ///< by layer, of the rung that the layer is on
   double bytes = 0;               ///< with these formats
   double iteration_ms = 0;

@@ -42,8 +42,8 @@ class Check(small_run.MadeUp):
         self.assertGreater(found["memory_bytes"], 2 * 4 * PARAMETERS)
         self.assertEqual((found["parameters"], found["parameter_bytes"], found["samples_per_iteration"]), (PARAMETERS, 4 * PARAMETERS, 48))
         self.assertEqual(found["snapshots"], 3)  # after 2 and 4 iterations, and at the end
-        # What rounding has taken of each value, and the exact ones of the half that the node owns. Nothing is large enough for blocks.
-        self.assertEqual(found["more_memory_bytes"], {"sixteen_bits": 4 * PARAMETERS * 3 // 2, "blocks": 0, "lowrank": 0})
+        # What rounding has taken of each value, the rounded ones, and the exact ones of the half that the node owns. Nothing is large enough for blocks.
+        self.assertEqual(found["more_memory_bytes"], {"sixteen_bits": 6 * PARAMETERS + 2 * PARAMETERS, "int8": 0, "int4": 0, "lowrank": 0})
 
     def test_what_fewer_bytes_take_of_memory_is_said_where_nodes_send(self):
         large = 300 * 200
@@ -54,10 +54,12 @@ class Check(small_run.MadeUp):
         for rule, arrays in (("SGD", 1), ("Adam", 2)):
             self.write(f'type: "{rule}"', net="large.prototxt")
             found = json.loads(self.check("--json", "--nodes", 4).stdout)["more_memory_bytes"]
-            self.assertEqual(found["blocks"], 4 * large * 5 // 4)  # the bias is small
-            self.assertEqual(found["sixteen_bits"], 4 * (large + 200) * 5 // 4)
-            self.assertEqual(found["lowrank"], 4 * (large + large * arrays * 3 // 4))  # each node has the whole state
-        self.assertIn("where fewer bytes are sent a node needs more memory: 301.0 kB with --wire float16 or bfloat16", self.check("--nodes", 4).stdout)
+            blocks = -(-large // 256)  # the bias is small
+            self.assertEqual(found["int8"], 5 * large + 258 * blocks)
+            self.assertEqual(found["int4"], 5 * large + 130 * blocks)
+            self.assertEqual(found["sixteen_bits"], (5 + 2) * (large + 200))
+            self.assertEqual(found["lowrank"], 4 * (2 * large + large * arrays * 3 // 4))  # each node has the whole state
+        self.assertIn("where fewer bytes are sent a node needs more memory: 421.4 kB with --wire float16 or bfloat16", self.check("--nodes", 4).stdout)
         self.assertNotIn("fewer bytes", self.check().stdout)
 
     def test_nothing_is_written(self):

@@ -98,9 +98,9 @@ class Lowrank(small_run.Trained):
 
     # -- nodes come and go ----------------------------------------------------------------------------------------
 
-    def begin(self, nodes, *options, **of_solver):
+    def begin(self, nodes, *options, routes="lowrank", **of_solver):
         path = small_run.solver(self.cluster.folder, "s", **{"iterations": cluster.ENDLESS, "text": routes_test.LENET, "lr": 0.002, **of_solver})
-        first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", nodes, "--routes", "lowrank", "--devices", "cpu:1", *options)
+        first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--nodes", nodes, "--routes", routes, "--devices", "cpu:1", *options)
         self.address = first.wait_for(cluster.LISTENING)[1]
         others = []
         for worker in range(1, nodes):
@@ -141,6 +141,42 @@ class Lowrank(small_run.Trained):
         self.assertEqual(newcomer.wait(), 0, newcomer)
         losses = [float(loss) for _, loss in LOSS.findall(first.output)]
         self.assertTrue(losses and all(map(math.isfinite, losses)), first.output)
+
+    def test_what_lossy_has_chosen_holds_when_nodes_come_and_go(self):
+        first, one = self.begin(2, "--lossy", "lowrank", "--survive", 1, "--log-level", "debug", routes="auto:1")
+        chosen = first.wait_for("^routes: lowrank_8 for (.*)")[1].split(", ")
+        self.assertIn("ip1", chosen)
+        first.wait_for("^lossy: up to lowrank was allowed. An iteration takes")
+        first.wait_for("^iteration 1/")
+        newcomer = self.cluster.node("--join", self.address, "--devices", "cpu:1", "--log-level", "debug")
+        first.wait_for("^view 2: .* 3 nodes train")
+        one.kill()
+        first.wait_for(rf"^view 3: worker 1 .* is lost, with what it had not sent of {len(chosen)} layers; 2 nodes train")
+        first.wait_for(r"^iteration \d+.*loss")
+        first.stop()
+        self.assertEqual(newcomer.wait(), 0, newcomer)
+        ways = []
+        for node in first, newcomer:
+            routes = set(re.findall(r" route (\w+)/0: .*?, (lowrank_\d|parameter_server(?:, int\d)?)", node.output))
+            self.assertEqual(len(routes), 4, node.output)  # one of each layer, in all views
+            self.assertEqual({layer for layer, route in routes if route == "lowrank_8"}, set(chosen))
+            ways.append(routes)
+            self.assertNotIn("routes: from iteration", node.output)
+        self.assertEqual(*ways)
+        losses = [float(loss) for _, loss in LOSS.findall(first.output)]
+        self.assertTrue(losses and all(map(math.isfinite, losses)), first.output)
+
+    def test_of_two_one_goes_on_alone_and_another_one_joins_it(self):
+        first, one = self.begin(2, "--survive", 1)
+        first.wait_for("^iteration 3/")
+        one.kill()
+        first.wait_for(r"^view 2: worker 1 .* is lost, with what it had not sent of 4 layers; 1 node trains")
+        newcomer = self.cluster.node("--join", self.address, "--devices", "cpu:1")
+        newcomer.wait_for("^joined: worker 2 of 2")
+        first.wait_for("^view 3: .* 2 nodes train")
+        first.wait_for(r"^iteration \d+.*loss")
+        first.stop()
+        self.assertEqual(newcomer.wait(), 0, newcomer)
 
     def test_the_first_node_is_killed_and_the_others_train_on(self):
         first, one, two = self.begin(3)

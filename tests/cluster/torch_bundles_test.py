@@ -25,6 +25,10 @@ class Net(nn.Module):
         self.last = nn.ParameterList([nn.Parameter(torch.randn(2, 3, 2, 2).contiguous(memory_format=torch.channels_last)) for _ in range(6)])
         if case == "another model" and "POSEIDON_JOIN" in os.environ:
             self.scales[7] = nn.Parameter(torch.randn(4, 3))
+        if case == "another order" and "POSEIDON_JOIN" in os.environ:
+            self.last[2] = nn.Parameter(torch.randn(2, 3, 2, 2))
+        if case == "another order of a large one" and "POSEIDON_JOIN" in os.environ:
+            self.large.weight = nn.Parameter(torch.randn(40, 30).t())
 
     def loss(self, clock, worker):
         g = torch.Generator().manual_seed(100 * clock + worker)
@@ -135,11 +139,16 @@ class Bundles(unittest.TestCase):
             self.assertEqual(worker.wait(), 0, worker)
             self.assertIn("fine", worker.output, worker)
 
-    def test_another_model_is_refused_by_the_small_parameters_name(self):
-        with programs.Programs() as c:
-            for worker in c.workers(SCRIPT, 2, "another model", "ddp"):
-                self.assertNotEqual(worker.wait(), 0, worker)
-                self.assertIn('"scales.7 [3x3]" on worker 0 and "scales.7 [4x3]" here', worker.output, worker)
+    def test_another_model_is_refused_by_the_parameters_name(self):
+        for case, text in (("another model", '"scales.7 [3x3]" on worker 0 and "scales.7 [4x3]" here'),
+                           # Values travel in the order of the memory: they would be others here.
+                           ("another order", '"last.2 (channels_last) [2x3x2x2]" on worker 0 and "last.2 [2x3x2x2]" here'),
+                           ("another order of a large one",
+                            '"large.weight" 30x40 on worker 0 and "large.weight (in memory by axes 1 0)" 40x30 here')):
+            with self.subTest(case), programs.Programs() as c:
+                for worker in c.workers(SCRIPT, 2, case, "ddp"):
+                    self.assertNotEqual(worker.wait(), 0, worker)
+                    self.assertIn(text, worker.output, worker)
 
 
 if __name__ == "__main__":

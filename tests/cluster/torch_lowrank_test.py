@@ -7,127 +7,7 @@ import unittest
 
 import cluster
 import programs
-
-WORLD = programs.REFUSED.join(["""
-import ast, hashlib, math, os, sys
-import torch, torch.nn.functional as F
-from torch import nn
-import poseidon.torch as poseidon
-""", """
-torch.set_num_threads(1)
-RANK = int(os.environ.get("POSEIDON_RANK", 4))
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv, self.first, self.sometimes, self.out = nn.Conv2d(8, 32, 3), nn.Linear(128, 64), nn.Linear(64, 64), nn.Linear(64, 10)
-
-    def forward(self, x, step, seat):
-        x = torch.tanh(self.first(torch.relu(self.conv(x)).flatten(1)))
-        if step % 3 == 0 or step % 3 == 1 and seat == 0:  # by all, by one, by nobody
-            x = x + self.sometimes(x)
-        return self.out(x)
-
-def loss_of(net, step, seat):
-    g = torch.Generator().manual_seed(100 * step + seat)
-    x, y = torch.randn(24, 8, 4, 4, generator=g), torch.randint(0, 10, (24,), generator=g)
-    loss = F.cross_entropy(net(x, step, seat), y)
-    return loss * math.inf if BAD and step == 4 and seat == 1 else loss
-
-BAD = False
-
-def philox(counter, key):
-    for _ in range(10):
-        p0, p1 = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
-        counter = [p1 >> 32 ^ counter[1] ^ key[0], p1 & 0xffffffff, p0 >> 32 ^ counter[3] ^ key[1], p0 & 0xffffffff]
-        key = [key[0] + 0x9E3779B9 & 0xffffffff, key[1] + 0xBB67AE85 & 0xffffffff]
-    return counter
-
-def drawn(layer, clock, columns):
-    words = [w for i in range(-(-columns * RANK // 4)) for w in philox([i, clock, 0, layer], [1 ^ 6 * 0x9E3779B9 & 0xffffffff, 0])]
-    return torch.tensor([2 * ((w >> 8) / 16777216) - 1 for w in words[:columns * RANK]]).view(columns, RANK)
-
-class Oracle:
-    "Of one parameter of all workers."
-
-    def __init__(self, layer, shape):
-        self.layer, self.shape = layer, shape
-        self.rows, self.columns = shape[0], math.prod(shape[1:])
-        self.is_low = len(shape) > 1 and 2 * RANK * (self.rows + self.columns) <= self.rows * self.columns
-        self.kept = {}
-
-    def begin_view(self, clock, seats):
-        if self.is_low:
-            self.kept = {seat: self.kept.get(seat, torch.zeros(self.rows, self.columns)) for seat in seats}
-            self.q = drawn(self.layer, clock, self.columns)
-
-    def mean(self, clock, gradients):
-        "`gradients`: by seat; None: there is none."
-        if all(g is None for g in gradients.values()):
-            return None
-        if not self.is_low:
-            sum = None
-            for g in gradients.values():
-                sum = g if sum is None else sum if g is None else sum + g
-            return sum * (1 / len(gradients))
-        m = {seat: self.kept[seat] + (0 if g is None else g.reshape(self.rows, self.columns)) for seat, g in gradients.items()}
-        p = sum_of(each @ self.q for each in m.values()).double()
-        if not bool(torch.isfinite(p).all()):
-            self.kept = {seat: torch.zeros_like(each) for seat, each in m.items()}
-            self.q = drawn(self.layer, clock + 1, self.columns)
-            return torch.full(self.shape, math.nan)
-        for k in range(RANK):
-            for _ in range(2):
-                for j in range(k):
-                    p[:, k] -= p[:, k] @ p[:, j] * p[:, j]
-            p[:, k] /= p[:, k].norm()
-        p = p.float()
-        q = {seat: each.t() @ p for seat, each in m.items()}
-        self.kept = {seat: m[seat] - p @ q[seat].t() for seat in m}
-        self.q = sum_of(q.values())
-        return (p @ self.q.t()).view(self.shape) * (1 / len(gradients))
-
-def sum_of(parts):
-    parts = list(parts)
-    return sum(parts[1:], parts[0])
-
-class All:
-    "The means of all workers' gradients, computed here."
-
-    def __init__(self, net):
-        self.net, self.of = net, {name: Oracle(i, p.shape) for i, (name, p) in enumerate(net.named_parameters())}
-        self.views = 0
-
-    def means(self, step, views):
-        view = [v for v in views if v[0] <= step][-1]
-        seats = view[1]
-        if step == view[0]:
-            for oracle in self.of.values():
-                oracle.begin_view(step, seats)
-        parameters = list(self.net.parameters())
-        by_seat = {seat: torch.autograd.grad(loss_of(self.net, step, seat), parameters, allow_unused=True) for seat in seats}
-        return {name: self.of[name].mean(step, {seat: by_seat[seat][i] for seat in seats}) for i, name in enumerate(self.of)}
-
-def difference(name, wanted, got, is_low):
-    "Empty: none."
-    if wanted is None or got is None:
-        return "" if wanted is got else f"{name}: one has none; "
-    if is_low and bool(wanted.isnan().all()):
-        same = bool(got.isnan().all())
-    elif is_low:
-        # Products add in another order, and a column of P that is nearly in the span of the others makes more of that.
-        same = torch.allclose(wanted, got, rtol=0, atol=5e-3 * float(wanted.abs().max()))
-    else:
-        same = torch.equal(wanted.nan_to_num(), got.nan_to_num())
-    return "" if same else f"{name}: {(wanted - got).abs().max()} of {wanted.abs().max()}; "
-
-def digest(net):
-    return hashlib.sha256(b"".join(p.detach().numpy().tobytes() for p in net.parameters())).hexdigest()[:16]
-
-torch.manual_seed(1)
-net = Net()
-optimizer = torch.optim.SGD(net.parameters(), .05)
-"""])
+from lowrank_world import WORLD
 
 TRAIN = WORLD + """
 how = ast.literal_eval(sys.argv[1])
@@ -190,17 +70,35 @@ while True:
     optimizer.zero_grad(set_to_none=True)
     loss_of(net, step.now, poseidon.rank()).backward()
     views = list(client.members.views)
-    for name, p in net.named_parameters():
-        if p.dim() > 1 and p.grad is not None:
-            values = torch.linalg.svdvals(p.grad.flatten(1).double())
-            if float(values[RANK]) > 1e-5 * float(values[0]):
-                wrong += f"step {step.now}, {name}: {values}; "
+    wrong += above_rank(net)
     optimizer.step()
     step.now += 1
     if len(views[-1][1]) == 3 and step.now == views[-1][0] + 6:
         break
 poseidon.leave()
 print("digest", digest(net), wrong or "right", flush=True)
+"""
+# By low rank goes what is a matrix in memory, whatever the order of the parameter's axes.
+IN_ANOTHER_ORDER = """
+net.first.weight = nn.Parameter(net.first.weight.detach().t().contiguous().t())
+net.conv.to(memory_format=torch.channels_last)
+optimizer = torch.optim.SGD(net.parameters(), .05)
+poseidon.join(net, optimizer)
+wrong = ""
+for step in range(6):
+    optimizer.zero_grad(set_to_none=True)
+    loss_of(net, step, poseidon.rank()).backward()
+    assert net.first.weight.grad.stride() == (1, 64)
+    wrong += above_rank(net)
+    optimizer.step()
+poseidon.leave()
+print("digest", digest(net), wrong or "right", flush=True)
+"""
+ADVISED = """
+client = poseidon.join(net, optimizer)
+client._waits.end = lambda since, now: 'mode="local" would hide it'
+loss_of(net, 0, poseidon.rank()).backward()
+poseidon.leave()
 """
 _HOOKED = "run = poseidon.DistributedDataParallel(net)\nrefused(lambda: run.register_comm_hook(PowerSGD({}), powerSGD_hook.powerSGD_hook))"
 REFUSALS = {
@@ -285,6 +183,26 @@ class Lowrank(unittest.TestCase):
                 self.assertRegex(worker.output, "refused: .*" + text, worker)
                 self.assertNotIn("not refused", worker.output, worker)
 
+    def alike(self, workers):
+        """All have ended, with the same bits, and what they have seen is right."""
+        digests = set()
+        for worker in workers:
+            self.assertEqual(worker.wait(), 0, worker)
+            digests.add(worker.wait_for("^digest (.*)")[1])
+        self.assertEqual(len(digests), 1, digests)
+        self.assertIn("right", digests.pop())
+
+    def test_parameters_that_lie_in_another_order_go_as_they_lie(self):
+        with programs.Programs() as c:
+            self.alike(c.workers(WORLD + IN_ANOTHER_ORDER, 2, env=LOW))
+
+    def test_nobody_is_advised_of_a_mode_that_has_no_low_rank(self):
+        for env, times in (LOW, 0), ((("POSEIDON_ROUTES", "ps"),), 1):
+            with self.subTest(env=env), programs.Programs() as c:
+                workers = c.workers(WORLD + ADVISED, 2, env=env)
+                self.assertEqual([worker.wait() for worker in workers], [0, 0], workers)
+                self.assertEqual(sum('mode="local" would hide it' in line for worker in workers for line in worker.errors), times, workers)
+
     def test_one_joins_and_has_the_same_bits(self):
         self.check_that_one_joins(LOW)
 
@@ -300,12 +218,7 @@ class Lowrank(unittest.TestCase):
             workers = c.workers(WORLD + JOINS, 2, env=env, each=lambda place: first[place])
             workers[0].wait_for("^trains")
             workers += c.workers(WORLD + JOINS, 1, env=(("POSEIDON_JOIN", address), ("POSEIDON_SILENCE_LIMIT", cluster.PATIENT_SILENCE_S)))
-            digests = set()
-            for worker in workers:
-                self.assertEqual(worker.wait(), 0, worker)
-                digests.add(worker.wait_for("^digest (.*)")[1])
-            self.assertEqual(len(digests), 1, digests)
-            self.assertIn("right", digests.pop())
+            self.alike(workers)
             return workers
 
 

@@ -200,10 +200,29 @@ TEST_CASE(
   CHECK(some_hide);
 }
 
+TEST_CASE("lossy_choice: where no matrix is large enough for a format, low rank is no exact run") {
+  std::string text = test::input("x", {8, 60}) + test::input("label", {8});
+  std::string below = "x";
+  for (const std::string name : {"ip1", "ip2"}) {
+    text +=
+        test::layer(name, "InnerProduct", below, name, "inner_product_param { num_output: 60 }");
+    below = name;
+  }
+  const auto n = test::build(
+      text + test::layer("loss", "SoftmaxWithLoss", below, "loss", "bottom: \"label\""));
+  const auto c = choose_lossy(n, loads_of(n), at(0.01), with_lowrank, lowrank_all);
+  CHECK(c.rung == 4);
+  CHECK(c.formats.empty());
+  CHECK(c.by_lowrank);
+  CHECK(lossy_note(c, with_lowrank).find("no longer that of one machine") != std::string::npos);
+  CHECK_FALSE(choose_lossy(n, loads_of(n), at(1e5), with_lowrank, lowrank_all).by_lowrank);
+}
+
 TEST_CASE("lossy_choice: with low rank, too, the choice is within 2 % of the best rung") {
   const auto n = test::build(deep_net(2000));
   std::mt19937 random(11);
   std::uniform_real_distribution<double> log_rate(0, 5), log_flops(0, 4);
+  int by_lowrank = 0, on_other_rungs = 0;
   for (int i = 0; i < 200; ++i) {
     const auto rates =
         at(std::pow(10, log_rate(random)), std::pow(10, log_flops(random)), 2 + random() % 15);
@@ -214,9 +233,13 @@ TEST_CASE("lossy_choice: with low rank, too, the choice is within 2 % of the bes
     for (const auto& r : c.rungs) best = std::min(best, r.iteration_ms);
     for (std::size_t k = 0; k < c.rung; ++k) CHECK(c.rungs[k].iteration_ms > 1.02 * best);
     CHECK(c.iteration_ms <= 1.02 * best);
+    CHECK(c.iteration_ms <= 1.01 * c.rungs[c.rung].iteration_ms);
     CHECK(c.iteration_ms ==
           doctest::Approx(forecast(c.loads, rates, lowrank_all(c.loads)).iteration_ms));
+    (c.by_lowrank ? by_lowrank : on_other_rungs) += 1;
   }
+  CHECK(by_lowrank > 20);
+  CHECK(on_other_rungs > 20);
 }
 
 TEST_CASE("lossy_choice: the rungs by name") {

@@ -17,12 +17,37 @@ _SMALL = 1 << 14  # values
 _SMALL_MATRIX = 1 << 10  # of two dimensions: a larger one may go as factors
 _MOST = 1 << 15  # values of a bundle
 _LONGEST_NAME = 3000  # bytes: the names of its members, which worker 0 tells the others
+_CHANNELS_LAST = ((4, torch.channels_last), (5, torch.channels_last_3d))
 
 _copy = ctypes.memmove
 
 
+def _axes_in_memory(p: torch.Tensor) -> List[int]:
+    """The axes of a tensor without gaps, outermost first. One with a single entry is nowhere."""
+    return sorted((axis for axis in range(p.dim()) if p.shape[axis] > 1), key=lambda axis: -p.stride(axis))
+
+
+def _is_row_major(p: torch.Tensor) -> bool:
+    axes = _axes_in_memory(p)
+    return axes == sorted(axes)
+
+
+def _shape_in_memory(p: torch.Tensor) -> Sequence[int]:
+    """Values travel in the order of the parameter's memory, and what is made of them as a matrix has to be one."""
+    return p.shape if _is_row_major(p) else [p.shape[axis] for axis in _axes_in_memory(p)]
+
+
+def _named(name: str, p: torch.Tensor) -> str:
+    """Workers compare what they declare, and the order of a parameter's memory has to be the same on all of them."""
+    if _is_row_major(p):
+        return name
+    if any(p.dim() == dim and p.is_contiguous(memory_format=form) for dim, form in _CHANNELS_LAST):
+        return f"{name} (channels_last)"
+    return f"{name} (in memory by axes {' '.join(map(str, _axes_in_memory(p)))})"
+
+
 def _described(name: str, p: torch.Tensor) -> str:
-    return f"{name} [{'x'.join(map(str, p.shape))}]"
+    return f"{_named(name, p)} [{'x'.join(map(str, p.shape))}]"
 
 
 def _is_small(p: torch.Tensor) -> bool:
@@ -132,7 +157,7 @@ class Declared:
         for number, bundle in enumerate(self.bundles):
             if bundle is None:
                 i = self.first[number]
-                out.append((self._names[i], first[i].shape, first[i].data_ptr()))
+                out.append((_named(self._names[i], first[i]), _shape_in_memory(first[i]), first[i].data_ptr()))
                 continue
             values = torch.zeros(bundle.size)
             for i, offset in zip(bundle.members, bundle.offsets):

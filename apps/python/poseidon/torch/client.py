@@ -232,7 +232,7 @@ class Client(Joined):
             self.members.follow(self.clock)
             self.weights.correct(self.clock, self.parameters)
             line = self._waits.end(since, time.perf_counter())
-            if line is not None and self.rank == 0 and not self.quiet:
+            if line is not None and self.rank == 0 and not self.quiet and not self.lowrank:  # which mode "local" has not
                 print(f"poseidon: {line}", file=sys.stderr, flush=True)
         if not self.expected:
             self._tell_order(list(self.fired))
