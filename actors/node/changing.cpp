@@ -13,10 +13,12 @@ namespace poseidon {
 
 namespace {
 
-/// A lost node's error memory is lost with it.
-std::string unsent_by_lowrank(const net& n, const parameter_routes& routes) {
+/// The error memory of a node that leaves or is lost goes with it.
+std::string unsent_by_lowrank(const net& n, const parameter_routes& routes, std::size_t gone) {
   const auto layers = lowrank_layers(n, routes).size();
-  return layers == 0 ? "" : ", with what it had not sent of " + plural(layers, "layer");
+  if (layers == 0 || gone == 0) return {};
+  return std::string(", with what ") + (gone == 1 ? "it" : "they") + " had not sent of " +
+         plural(layers, "layer");
 }
 
 /// "fc6 to factor_broadcast, fc7 to parameter_server", by layers of the net; a layer's weights decide.
@@ -216,9 +218,8 @@ void changing::rebuild() {
     changed_ = routes_changed_ ? "routes changed"
                : was_lost_     ? "all members are linked again"
                                : "nobody has joined";
-  if (std::any_of(next.lost.begin(), next.lost.end(),
-                  [&](seat_id lost) { return from_.has(lost); }))
-    changed_ += unsent_by_lowrank(core_.run.train(), core_.setup.run->routes);
+  changed_ += unsent_by_lowrank(core_.run.train(), core_.setup.run->routes,
+                                without(from_.members, next.members).size());
   if (!zeroed_.empty()) changed_ += ", " + zeroed_;
   if (!again) core_.kept.was_cut(std::make_shared<partition>(core_.run.store()->cut()));
   core_.change.has_built();

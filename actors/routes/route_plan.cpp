@@ -78,10 +78,12 @@ std::string as_option_says(const route_option& option) {
   return std::string("as --routes ") + spelled(option) + " says";
 }
 
-/// By layer: the rank that the option allows; 0: none.
-std::vector<std::uint32_t> ranks_of(const route_option& option, const layer_routes& chosen) {
+/// By layer: the rank that the option allows; 0: none. With --lossy lowrank the rank is that of the ladder's last rung.
+std::vector<std::uint32_t> ranks_of(const route_request& request, const layer_routes& chosen) {
   using kind = route_option::kind;
-  const bool all = option.what == kind::lowrank || option.what == kind::automatic;
+  const auto& option = request.option;
+  const bool all =
+      option.what == kind::lowrank || (option.what == kind::automatic && !request.lossy.lowrank);
   const auto rank = option.what == kind::lowrank && option.rank == 0 ? default_rank : option.rank;
   std::vector<std::uint32_t> out;
   for (const auto r : chosen) out.push_back(all ? rank : rank_of(r));
@@ -198,7 +200,7 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
   auto chosen = layers_of_option(n, option, solver, first_clock);
   for (const auto& [clock, layers] : changes_of_option(n, option, solver, first_clock))
     plan.later[clock] = routes_of(n, layers);
-  const auto ranks = ranks_of(option, chosen);
+  const auto ranks = ranks_of(request, chosen);
   check_lowrank(request, ranks);
   const std::vector<std::uint32_t> lowrank_all(n.layers.size(),
                                                option.rank > 0 ? option.rank : rank_of_ladder);
@@ -219,6 +221,9 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
       formats = plan.ladder->formats;
     }
     predict(request, chosen, plan);
+    if (plan.ladder)
+      plan.ladder->by_lowrank =
+          std::any_of(chosen.begin(), chosen.end(), [](route r) { return rank_of(r) > 0; });
     plan.rate_assumed = (choice || lossy) && request.link_mbit_s <= 0;
     // A change would lose what rounding, or low rank, has kept back.
     plan.rate_decides = choice && formats.empty() && option.rank == 0 && !request.lossy.lowrank;

@@ -55,8 +55,8 @@ class Check(small_run.MadeUp):
             self.write(f'type: "{rule}"', net="large.prototxt")
             found = json.loads(self.check("--json", "--nodes", 4).stdout)["more_memory_bytes"]
             blocks = -(-large // 256)  # the bias is small
-            self.assertEqual(found["int8"], 5 * large + 258 * blocks)
-            self.assertEqual(found["int4"], 5 * large + 130 * blocks)
+            self.assertEqual(found["int8"], 5 * large + 2 * blocks + large)
+            self.assertEqual(found["int4"], 5 * large + 2 * blocks + large // 2)
             self.assertEqual(found["sixteen_bits"], (5 + 2) * (large + 200))
             self.assertEqual(found["lowrank"], 4 * (2 * large + large * arrays * 3 // 4))  # each node has the whole state
         self.assertIn("where fewer bytes are sent a node needs more memory: 421.4 kB with --wire float16 or bfloat16", self.check("--nodes", 4).stdout)

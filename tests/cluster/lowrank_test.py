@@ -133,7 +133,7 @@ class Lowrank(small_run.Trained):
         first.wait_for("^view 2: .* 4 nodes train")
         two.signal(signal.SIGTERM)
         self.assertEqual(two.wait(), 143, two)
-        first.wait_for("^view 3: .* 3 nodes train")
+        first.wait_for(r"^view 3: worker 2 .* left, with what it had not sent of 4 layers; 3 nodes train")
         one.kill()
         first.wait_for(r"^view 4: worker 1 .* is lost, with what it had not sent of 4 layers; 2 nodes train")
         first.wait_for(r"^iteration \d+")
@@ -144,7 +144,7 @@ class Lowrank(small_run.Trained):
 
     def test_what_lossy_has_chosen_holds_when_nodes_come_and_go(self):
         first, one = self.begin(2, "--lossy", "lowrank", "--survive", 1, "--log-level", "debug", routes="auto:1")
-        chosen = first.wait_for("^routes: lowrank_8 for (.*)")[1].split(", ")
+        chosen = first.wait_for(r"^routes: lowrank_8_bfloat16 for (.*)")[1].split(", ")
         self.assertIn("ip1", chosen)
         first.wait_for("^lossy: up to lowrank was allowed. An iteration takes")
         first.wait_for("^iteration 1/")
@@ -208,6 +208,19 @@ class Lowrank(small_run.Trained):
         routes = {r["layer"]: r for r in json.loads(said.output)["routes"]}
         self.assertEqual(routes["conv2"]["choice"], "lowrank_8")
         self.assertAlmostEqual(routes["conv2"]["lowrank"]["bytes"], 8 * (8 * (50 + 500) + 50) * 7 / 8)
+
+    def test_on_the_ladder_low_rank_is_the_last_rung_whatever_the_rank(self):
+        path = small_run.solver(self.cluster.folder, "ladder", text=routes_test.LENET)
+        rungs = {}
+        for rank in (), ("--rank", 4):
+            said = self.cluster.node("--solver", path, "--nodes", 4, "--routes", "auto:1", "--lossy", "lowrank", *rank, "--explain-routes=json")
+            self.assertEqual(said.wait(), 0, said)
+            rungs[rank] = [(rung["lossy"], rung["bytes"]) for rung in json.loads(said.output)["ladder"]["rungs"]]
+        self.assertEqual([name for name, _ in rungs[()]], ["none", "bfloat16", "int8", "int4", "lowrank"])
+        *milder, lowrank = rungs[()]
+        *milder_of_4, lowrank_of_4 = rungs["--rank", 4]
+        self.assertEqual(milder, milder_of_4)
+        self.assertLess(lowrank_of_4[1], lowrank[1])
 
     def test_auto_takes_low_rank_only_with_a_rank(self):
         for words, taken in ((["--routes", "auto:1"], False), (["--routes", "auto:1", "--rank", 4], True)):

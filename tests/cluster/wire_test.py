@@ -69,7 +69,7 @@ class Wire(small_run.Trained):
         cluster.assert_same_weights(slow, with_lossy(*slowly, "--wire", "int4"))
         at_1_mbit = ("--routes", "auto:1", "--link-mbit", 8, "--lossy", "lowrank")
         lowrank = with_lossy(*at_1_mbit, hidden=256)  # so that P and Q are fewer bytes than int4
-        self.last[0].wait_for("^routes: lowrank_8 for .*ip1")
+        self.last[0].wait_for("^routes: lowrank_8_bfloat16 for .*ip1")
         self.last[0].wait_for("^lossy: up to lowrank was allowed. An iteration takes")
         cluster.assert_same_weights(lowrank, with_lossy(*at_1_mbit, hidden=256))
 
