@@ -98,7 +98,7 @@ def of_nodes(folder, task, rung, seed, iterations):
     """(score, loss, bytes that the first node sends in the run)."""
     with Cluster() as c:
         solver = nets.write(c.folder, task, iterations)
-        routes = c.folder / "routes" if "--rank" in rung.words else "ps"
+        routes = "lowrank" if "--rank" in rung.words else "ps"
         common = ["--devices", "cpu:1", "--data-root", folder, "--silence-limit", PATIENT_SILENCE_S]
         first = c.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", NODES, "--routes", routes, "--seed", seed, "--survive", 0, "--json", *rung.words, *common)
         address = first.wait_for(r"listening on ([\d.]+:\d+)")[1]

@@ -14,7 +14,6 @@ IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")  # of Debian's packag
 
 BATCH = 32  # of one node
 RATES = {"lenet": (0.02, 5e-4), "resnet20": (0.1, 1e-4)}  # base_lr, which falls in a straight line to 0; weight_decay
-FACTORED = {"lenet": r"conv2|ip1", "resnet20": r"res\w+"}  # layers whose gradients are worth a low rank
 QUICK = {"batch_norm_param": {"moving_average_fraction": 0.9}}  # Caffe's 0.999 would average over more iterations than the run has
 
 
@@ -63,11 +62,8 @@ NETS = {"lenet": lenet, "resnet20": resnet20}
 
 
 def write(folder, task, iterations):
-    """Net and solver, and a file of routes with a low rank; returns the solver's path."""
-    text = NETS[task]()
-    (folder / "net.prototxt").write_text(text)
-    learned = re.findall(r'name: "(\w+)"\s+type: "(?:Convolution|InnerProduct)"', text)
-    (folder / "routes").write_text("".join(f"{name} lowrank\n" for name in learned if re.fullmatch(FACTORED[task], name)))
+    """Net and solver; returns the solver's path."""
+    (folder / "net.prototxt").write_text(NETS[task]())
     rate, decay = RATES[task]
     (folder / "solver.prototxt").write_text(
         f'net: "{folder}/net.prototxt"\nbase_lr: {rate} lr_policy: "poly" power: 1 momentum: 0.9 weight_decay: {decay}\n'

@@ -183,7 +183,7 @@ def train(task, o, page):
     steps, together = o.iterations // (o.accumulate * o.shorter), o.outer or 1
     schedule = torch.optim.lr_scheduler.LambdaLR(task.optimizer, lambda step: rate_at(step, steps))
     outer = poseidon.Outer(every=o.outer) if o.outer else None
-    more = {**({"web": page} if page else {}), **({"rank": o.rank} if o.rank else {"routes": "ps"})}
+    more = {**({"web": page} if page else {}), **({"routes": "lowrank", "rank": o.rank} if o.rank else {"routes": "ps"})}
     with poseidon.join(task.model, task.optimizer, mode=o.mode, outer=outer, wire=o.wire, quiet=True, **more):
         batches = task.batches(poseidon.rank(), poseidon.size(), o.seed)
         for step in range(1, steps + 1):
