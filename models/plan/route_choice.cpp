@@ -229,6 +229,18 @@ account_of_all account_all(const std::vector<route_load>& loads, const route_rat
 
 }  // namespace
 
+void take_pass_time(route_rates& r, const std::vector<route_load>& loads, double pass_s) {
+  double products_s = 0, rest_s = 0;
+  for (const auto& load : loads) {
+    products_s += product_s(load, r);
+    rest_s += without_product_s(load, r);
+  }
+  const double backward_s = pass_s / 1.5;  // a forward pass is half of a backward pass
+  r.pass_s = pass_s;
+  // Products that were timed alone can take longer than they do in the pass.
+  if (rest_s > 0) r.flop_s *= rest_s / std::max(backward_s - products_s, 0.1 * backward_s);
+}
+
 std::vector<route_decision> decide_routes(const std::vector<route_load>& loads,
                                           const route_rates& r) {
   auto best = account_all(loads, r, {});

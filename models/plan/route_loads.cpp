@@ -1,9 +1,7 @@
-// What each layer computes and sends, and how fast the device is with it: the inputs of route_choice.hpp.
+// What each layer of a net computes and sends: the inputs of route_choice.hpp.
 #include "models/plan/cost.hpp"
 #include "models/plan/lowrank_routes.hpp"
 #include "models/plan/route_choice.hpp"
-
-#include <algorithm>
 
 namespace poseidon {
 
@@ -40,22 +38,6 @@ std::vector<route_load> route_loads(const net& n, std::size_t micro_batches,
     load.factors.rows *= micro_batches;
   }
   return out;
-}
-
-void take_pass_time(route_rates& r, const std::vector<route_load>& loads, double pass_s) {
-  double products_s = 0, rest_flop = 0;
-  for (const auto& load : loads) {
-    const auto& f = load.factors;
-    if (f.rows > 0) products_s += r.product_s(f) / r.lanes;
-    const auto product = 2.0 * static_cast<double>(f.rows) * static_cast<double>(f.outputs) *
-                         static_cast<double>(f.inputs);
-    rest_flop += std::max(0.0, load.backward_flop - product);
-  }
-  const double backward_s = pass_s / 1.5;  // a forward pass is half of a backward pass
-  // Products that were timed alone can take longer than they do in the pass.
-  const double rest_s = std::max(backward_s - products_s, 0.1 * backward_s);
-  r.pass_s = pass_s;
-  if (rest_flop > 0) r.flop_s = rest_flop / (rest_s * r.lanes);
 }
 
 }  // namespace poseidon
