@@ -18,6 +18,7 @@
 // Ports that arrive after the constructor lie in an until_end<T>: actors that hold ports of each other would otherwise
 // keep each other, and their threads, forever.
 #pragma once
+#include "actors/core/actor_failure.hpp"
 #include "actors/core/edges.hpp"
 #include "messages/port.hpp"
 
@@ -26,7 +27,6 @@
 #include <caf/atom.hpp>
 #include <caf/behavior.hpp>
 #include <caf/event_based_actor.hpp>
-#include <caf/sec.hpp>
 #include <caf/send.hpp>
 
 #include <chrono>
@@ -135,16 +135,8 @@ class actor : public caf::event_based_actor {
       for (auto* member : dropped_at_end_) member->drop();
       counted->end();
     });
-    // CAF would only print what(); the monitoring actor gets the whole sentence instead.
-    this->set_exception_handler([this](std::exception_ptr& thrown) -> caf::error {
-      try {
-        std::rethrow_exception(thrown);
-      } catch (const std::exception& e) {
-        return caf::make_error(caf::sec::runtime_error, name_ + ": " + e.what());
-      } catch (...) {
-        return caf::make_error(caf::sec::runtime_error, name_ + ": unknown exception");
-      }
-    });
+    this->set_exception_handler(
+        [this](std::exception_ptr& thrown) { return error_of(thrown, name_); });
   }
 
   const char* name() const override { return name_.c_str(); }

@@ -1,19 +1,10 @@
 // How a node ends: what has failed, what is still written, and who is told.
+#include "actors/core/actor_failure.hpp"
 #include "actors/node/node.hpp"
 
 #include <utility>
 
 namespace poseidon {
-
-namespace {
-
-/// An actor's exception in its own words; what CAF itself has to say as CAF says it.
-std::string text_of(caf::actor_system& system, const caf::error& reason) {
-  const auto& words = reason.context();
-  return words.match_elements<std::string>() ? words.get_as<std::string>(0) : system.render(reason);
-}
-
-}  // namespace
 
 void node::on(const training_failed& m) {
   // Where a loss is no number, it is none on any node.
@@ -24,12 +15,8 @@ void node::on(const training_failed& m) {
 void node::an_actor_died(const caf::down_msg& m) {
   if (core_.phase == run_phase::ended) return;
   if (m.reason == caf::exit_reason::normal) return has_left(m.source.id());
-  // A keeper ends where another node has computed other bits than this one, and either may be wrong.
-  const bool keeper_ended = core_.run.built() && core_.run.graph().parameters().keeper() &&
-                            m.source == caf::actor_cast<caf::actor_addr>(
-                                            core_.run.graph().parameters().keeper().untyped());
-  const auto text = text_of(system(), m.reason);
-  keeper_ended ? fail(text, 1) : fail_alone(text, 1);
+  const auto failure = failure_of(system(), m.reason);
+  failure.of_all ? fail(failure.text, 1) : fail_alone(failure.text, 1);
   // The snapshot that the node has waited for since a peer was lost will not come.
   if (core_.phase == run_phase::failing &&
       m.source == caf::actor_cast<caf::actor_addr>(core_.run.checkpoints().untyped()))

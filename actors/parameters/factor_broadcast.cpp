@@ -1,5 +1,6 @@
 #include "actors/parameters/factor_broadcast.hpp"
 
+#include "actors/core/actor_failure.hpp"
 #include "actors/core/logic_bug.hpp"
 #include "actors/parameters/chunk_update.hpp"
 #include "actors/parameters/send_order.hpp"
@@ -67,8 +68,8 @@ void factor_broadcast::compare(clock_id clock, worker_id worker, const step_mark
   steps[worker] = step;
   for (const auto other : steps.ids())
     if (steps[other] && *steps[other] != step)
-      throw std::runtime_error(difference_of_steps(setup_.name, value(clock), value(worker), step,
-                                                   value(other), *steps[other]));
+      throw nodes_differ(difference_of_steps(setup_.name, value(clock), value(worker), step,
+                                             value(other), *steps[other]));
 }
 
 void factor_broadcast::send(clock_id clock) {

@@ -1,5 +1,6 @@
 #include "actors/parameters/server_shard.hpp"
 
+#include "actors/core/actor_failure.hpp"
 #include "actors/core/logic_bug.hpp"
 #include "actors/parameters/chunk_update.hpp"
 #include "actors/parameters/send_order.hpp"
@@ -80,7 +81,7 @@ void server_shard::on(const history_arrived& m) {
 void server_shard::on(const gradient_arrived& m) {
   auto& waiting = at(m.chunk).waiting;
   if (const auto other = waiting.steps_otherwise(m))
-    throw std::runtime_error(difference_of_steps(
+    throw nodes_differ(difference_of_steps(
         setup_.names[setup_.store->cut().chunks[m.chunk].parameter], value(m.clock), value(m.from),
         m.step, value(other->first), other->second));
   waiting.add(m, setup_.workers);

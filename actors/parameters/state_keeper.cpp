@@ -1,12 +1,12 @@
 #include "actors/parameters/state_keeper.hpp"
 
+#include "actors/core/actor_failure.hpp"
 #include "actors/core/logic_bug.hpp"
 #include "actors/parameters/chunk_update.hpp"
 #include "messages/float_payload.hpp"
 #include "models/plan/keepers.hpp"
 
 #include <cstdio>
-#include <stdexcept>
 #include <utility>
 
 namespace poseidon {
@@ -92,7 +92,7 @@ void state_keeper::compare(chunk_id id, std::uint32_t here,
   char numbers[64];
   std::snprintf(numbers, sizeof numbers, "%08x here and %08x there", here, sum.checksum);
   const auto parameter = setup_.store->cut().chunks[id].parameter;
-  throw std::runtime_error(
+  throw nodes_differ(
       "iteration " + std::to_string(value(sum.clock)) + ": of parameter " +
       setup_.names[parameter] + ", chunk " + std::to_string(value(id)) +
       ", the values that this node has computed are not those of the node that owns it, which were "

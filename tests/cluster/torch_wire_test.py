@@ -154,7 +154,7 @@ refused(lambda: poseidon.join(net, optimizer, mode=mode, wire="float16" if "POSE
 ONE_HOOK = HEAD + """
 import os
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
-net = poseidon.DistributedDataParallel(nn.Linear(4, 2))
+net = poseidon.DistributedDataParallel(nn.Linear(4, 2, bias=BIAS))
 if "POSEIDON_LISTEN" in os.environ:
     net.register_comm_hook(None, default_hooks.fp16_compress_hook)
 refused(lambda: net(torch.ones(2, 4)).sum().backward())
@@ -282,8 +282,11 @@ class Wire(unittest.TestCase):
                         self.assertRegex(output, rf"refused: .*given wire={form}, and worker 0 has wire=float16")
 
     def test_a_hook_on_one_worker_is_refused(self):
-        for output in self.outputs(ONE_HOOK, 2, "ddp", "float16"):
-            self.assertRegex(output, r"refused: .*worker [01] sends float(16|32), worker [01] float(16|32)\. Was a communication hook registered")
+        # Without a bias one worker alone has the shard, and compares.
+        for bias in "True", "False":
+            with self.subTest(bias=bias):
+                for output in self.outputs(ONE_HOOK.replace("BIAS", bias), 2, "ddp", "float16"):
+                    self.assertRegex(output, r"refused: .*worker [01] sends float(16|32), worker [01] float(16|32)\. Was a communication hook registered")
 
     def test_hooks(self):
         (output,) = self.outputs(HOOKS, 1, "ddp", "float16")
