@@ -1,5 +1,6 @@
 // cpu/blob.hpp - a blob inside a replica, and views of it in the layout that a kernel works in.
 #pragma once
+#include "cpu/bfloat16.hpp"
 #include "cpu/buffer.hpp"
 #include "cpu/layout.hpp"
 
@@ -9,6 +10,8 @@ struct cpu_blob {
   const shape* extents = nullptr;
   layout form = layout::plain;
   buffer own_data, own_diff;  ///< empty where the blob has a place in the replica's arena
+  // Memory counts as floats, also where `form` says that it holds bfloat16: see as().
+
   /// The value of `data`, but for a batch that a data layer hands on; may be null.
   float* home = nullptr;
   /// Own memory, a batch that a data layer handed on, or another blob's memory (Split).
@@ -18,12 +21,31 @@ struct cpu_blob {
 
   /// Memory of the blob's own, zeros at first.
   void take_own_data() {
-    own_data = buffer(stored());
+    own_data = buffer(memory());
     home = data = own_data.data();
   }
   [[nodiscard]] std::size_t values() const { return static_cast<std::size_t>(count(*extents)); }
+  /// Values, padding included.
   [[nodiscard]] std::size_t stored() const { return stored_size(*extents, form); }
+  /// Floats of memory for them.
+  [[nodiscard]] std::size_t memory() const { return floats_of(stored(), form); }
 };
+
+/// A blob's memory as values of T: float, or bfloat16 where the layout says so.
+template <class T>
+[[nodiscard]] T* as(float* memory) {
+  return reinterpret_cast<T*>(memory);
+}
+template <class T>
+[[nodiscard]] const T* as(const float* memory) {
+  return reinterpret_cast<const T*>(memory);
+}
+
+/// Calls f(T{}) with the type of this layout's values.
+template <class F>
+decltype(auto) with_type(layout form, F f) {
+  return is_bf16(form) ? f(bfloat16{}) : f(float{});
+}
 
 enum class part { data, diff };
 
@@ -33,7 +55,7 @@ class view {
  public:
   view() = default;
   view(cpu_blob& b, part p, layout wanted) : blob_(&b), part_(p), form_(wanted) {
-    if (wanted != b.form) own_ = buffer(stored_size(*b.extents, wanted));
+    if (wanted != b.form) own_ = buffer(floats_of(stored_size(*b.extents, wanted), wanted));
   }
   [[nodiscard]] bool exists() const { return blob_ != nullptr; }
   [[nodiscard]] layout form() const { return form_; }

@@ -41,15 +41,15 @@ class blob_planner {
       placed_needs& w = options_[b];
       if (!w.data_elsewhere && !w.fed) {
         if (w.lasting || !may_move(blob))
-          blob.own_data = buffer(blob.stored());
+          blob.own_data = buffer(blob.memory());
         else
-          buffers[2 * b] = {blob.stored(), std::move(w.data_uses)};
+          buffers[2 * b] = {blob.memory(), std::move(w.data_uses)};
       }
       if (w.has_diff && !w.diff_elsewhere) {
         if (!w.diff_written || !may_move(blob))
-          blob.own_diff = buffer(blob.stored());
+          blob.own_diff = buffer(blob.memory());
         else
-          buffers[2 * b + 1] = {blob.stored(), std::move(w.diff_uses)};
+          buffers[2 * b + 1] = {blob.memory(), std::move(w.diff_uses)};
       }
     }
     const memory_plan plan = plan_memory(event_order(net_), buffers);

@@ -5,27 +5,12 @@
 // blocked layout, one of its channels in the plain one.
 #pragma once
 #include "cpu/blob.hpp"
+#include "cpu/lanes.hpp"
 
 #include <cstddef>
-#include <cstring>
 #include <type_traits>
 
 namespace poseidon::cpu {
-
-/// N floats that are computed with as one value; the compiler maps them to registers.
-template <std::size_t N>
-using lanes __attribute__((vector_size(N * sizeof(float)))) = float;
-
-template <class V>
-[[nodiscard]] inline V load(const float* at) {
-  V v;
-  std::memcpy(&v, at, sizeof v);
-  return v;
-}
-template <class V>
-inline void store(float* to, V v) {
-  std::memcpy(to, &v, sizeof v);
-}
 
 /// One image's values of one block of channels.
 struct channel_run {
@@ -60,25 +45,30 @@ template <class V>
   }
 }
 
-/// Calls body(V{}), V being what a loop over the runs of this layout takes at a time: a vector of the
+/// Calls body(V{}, T{}): T is the type of the layout's values, V what a loop over its runs takes at a time - a vector of the
 /// block's channels, or a float where a run has one channel, whose loop the compiler vectorises.
 template <class Body>
 inline void with_lanes(layout form, Body body) {
-  if (form == layout::plain) return body(float{});
-  if (form == layout::c8) return body(lanes<8>{});
-  return body(lanes<16>{});
+  switch (form) {
+    case layout::plain:
+      return body(float{}, float{});
+    case layout::plain_bf16:
+      return body(float{}, bfloat16{});
+    case layout::c8:
+      return body(eight{}, float{});
+    case layout::c16:
+      return body(sixteen{}, float{});
+    case layout::c16_bf16:
+      return body(sixteen{}, bfloat16{});
+  }
 }
-
-/// The floats of one V.
-template <class V>
-inline constexpr std::size_t step_of = sizeof(V) / sizeof(float);
 
 /// Sum over a run, by channel: term.template operator()<W>(place) gives the summands at a place, W
 /// being float or a vector. Four sums at a time: a single one would wait for its addition before.
 template <class V, class Term>
 [[nodiscard]] inline V sum_over(const channel_run& r, Term term) {
   constexpr bool one_channel = std::is_same_v<V, float>;
-  using W = std::conditional_t<one_channel, lanes<8>, V>;
+  using W = std::conditional_t<one_channel, eight, V>;
   W sum[4] = {};
   std::size_t i = r.at;
   const std::size_t end = r.at + r.size;

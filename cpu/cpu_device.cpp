@@ -70,15 +70,18 @@ class cpu_arithmetic final : public host_arithmetic {
 
 class cpu_device final : public device {
  public:
+  explicit cpu_device(cpu_math math) : math_(math) {}
+
   std::string describe() const override {
     const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
     const dnnl_version_t* v = dnnl_version();
     return "cpu: " + std::to_string(std::thread::hardware_concurrency()) + " cores, " +
-           (wide ? "AVX-512" : "AVX2") + ", oneDNN " + std::to_string(v->major) + "." +
-           std::to_string(v->minor) + "." + std::to_string(v->patch);
+           (wide ? "AVX-512" : "AVX2") + (math_ == cpu_math::bf16 ? ", bfloat16" : "") +
+           ", oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
+           std::to_string(v->patch);
   }
 
-  fingerprint traits() const override { return cpu::fingerprint_of_kernels(); }
+  fingerprint traits() const override { return cpu::fingerprint_of_kernels(math_); }
 
   std::unique_ptr<replica> make_replica(const net& n,
                                         std::span<const parameter_values* const> parameters,
@@ -89,7 +92,7 @@ class cpu_device final : public device {
           " parameters, make_replica was given " + std::to_string(parameters.size()));
     }
     const omp_threads_guard guard(options.threads);
-    return cpu::compile(n, parameters, options);
+    return cpu::compile(n, parameters, options, math_);
   }
 
   bool supports(std::string_view layer_type) const override {
@@ -99,19 +102,32 @@ class cpu_device final : public device {
   std::shared_ptr<const host_arithmetic> arithmetic() const override { return arithmetic_; }
 
  private:
+  cpu_math math_;
   std::shared_ptr<const host_arithmetic> arithmetic_ = std::make_shared<cpu_arithmetic>();
 };
 
 }  // namespace
 
-std::shared_ptr<device> make_cpu_device() {
+bool multiplies_bf16() {
+  return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16;
+}
+
+std::shared_ptr<device> make_cpu_device(cpu_math math) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) {
     throw std::runtime_error(
         "this processor has no AVX2 and FMA, which the CPU kernels are written for (Intel Haswell, "
         "AMD "
         "Zen, or newer); on a virtual machine, let the host pass them through");
   }
-  return std::make_shared<cpu_device>();
+  if (math == cpu_math::bf16 && !multiplies_bf16()) {
+    throw std::runtime_error(
+        "--math bf16: this processor has no instructions that multiply bfloat16 (AVX512_BF16 or "
+        "AMX: Intel "
+        "Cooper Lake and Sapphire Rapids, AMD Zen 4, or newer), or the environment's "
+        "ONEDNN_MAX_CPU_ISA keeps oneDNN from "
+        "them. Leave --math out: fp32 works on every processor.");
+  }
+  return std::make_shared<cpu_device>(math);
 }
 
 }  // namespace poseidon

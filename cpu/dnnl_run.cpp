@@ -59,19 +59,19 @@ dnnl_step reorder_step(dnnl_run& run, const dnnl_desc& from, const dnnl_desc& to
   return step;
 }
 
-dnnl_desc describe_plain(const dnnl::memory::dims& extents) {
+dnnl_desc describe_plain(const dnnl::memory::dims& extents, dnnl::memory::data_type type) {
   dnnl::memory::dims strides(extents.size());
   dnnl::memory::dim step = 1;
   for (std::size_t i = extents.size(); i-- > 0; step *= extents[i]) strides[i] = step;
-  return {extents, dnnl::memory::data_type::f32, strides};
+  return {extents, type, strides};
 }
 
 dnnl_desc describe(const shape& s, layout form) {
   const dnnl::memory::dims extents(s.begin(), s.end());
-  if (form == layout::plain) return describe_plain(extents);
-  return {
-      extents, dnnl::memory::data_type::f32,
-      form == layout::c8 ? dnnl::memory::format_tag::nChw8c : dnnl::memory::format_tag::nChw16c};
+  const std::size_t block = block_of(form);
+  if (block == 1) return describe_plain(extents, type_of(form));
+  return {extents, type_of(form),
+          block == 8 ? dnnl::memory::format_tag::nChw8c : dnnl::memory::format_tag::nChw16c};
 }
 
 }  // namespace poseidon::cpu

@@ -90,11 +90,17 @@ auto with_room_for_code(Make make) {
   }
 }
 
-/// The descriptor of a blob; c8 and c16 only for four axes.
+/// oneDNN's type of a layout's values.
+[[nodiscard]] inline dnnl::memory::data_type type_of(layout form) {
+  return is_bf16(form) ? dnnl::memory::data_type::bf16 : dnnl::memory::data_type::f32;
+}
+
+/// The descriptor of a blob; blocked layouts only for four axes.
 [[nodiscard]] dnnl_desc describe(const shape& s, layout form);
 
 /// Row-major with these extents, for weights and other non-images.
-[[nodiscard]] dnnl_desc describe_plain(const dnnl::memory::dims& extents);
+[[nodiscard]] dnnl_desc describe_plain(const dnnl::memory::dims& extents,
+                                       dnnl::memory::data_type type = dnnl::memory::data_type::f32);
 
 /// Is this one of oneDNN's slow loops that exist for completeness?
 template <class Descriptor>

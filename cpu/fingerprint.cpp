@@ -109,8 +109,9 @@ bool is_amd() {
   return __get_cpuid(0, &a, &b, &c, &d) != 0 && b == signature_AMD_ebx;
 }
 
-/// "32 KiB, 1024 KiB, 4096 KiB": by level, the part of a cache for data that a core has where all use it. oneDNN cuts its work by these.
-std::string caches() {
+/// "32 KiB, 1024 KiB, 4096 KiB": by level, the part of a cache for data that a core has where all use it. oneDNN cuts its work by these,
+/// and by sizes of its own where a virtual machine does not tell.
+trait caches() {
   const unsigned leaf = is_amd() ? 0x8000001du : 4u;
   std::string text;
   for (unsigned i = 0; i < 16; ++i) {
@@ -124,7 +125,9 @@ std::string caches() {
     const std::uint64_t shared_by = (a >> 14 & 0xfffu) + 1;
     text += (text.empty() ? "" : ", ") + std::to_string(bytes / shared_by >> 10) + " KiB";
   }
-  return text;
+  const std::string name(trait_names::caches);
+  return text.empty() ? trait{name, "untold", "sizes that the processor does not tell"}
+                      : trait{name, text};
 }
 
 /// "AMD EPYC 9B14".
@@ -145,10 +148,12 @@ std::string processor() {
 
 }  // namespace
 
-fingerprint fingerprint_of_kernels() {
+fingerprint fingerprint_of_kernels(cpu_math math) {
   return {{std::string(trait_names::device), "CPU"},
+          {std::string(trait_names::products),
+           std::string(math == cpu_math::bf16 ? product_names::bf16 : product_names::fp32)},
           instructions(),
-          {std::string(trait_names::caches), caches()},
+          caches(),
           {std::string(trait_names::onednn), onednn()},
           of_c_library()};
 }

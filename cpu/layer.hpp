@@ -5,6 +5,7 @@
 // layer_context.
 #pragma once
 #include "cpu/blob.hpp"
+#include "cpu/cpu_math.hpp"
 #include "cpu/dnnl_run.hpp"
 #include "cpu/gradient_slot.hpp"
 #include "models/device/replica_base.hpp"
@@ -26,7 +27,8 @@ struct scaled_normalization;
 
 /// Everything one replica owns. Filled by compile(), then only its kernels touch it, one at a time.
 struct replica_state : replica_base {
-  std::vector<const parameter_values*> parameters;  ///< by net parameter
+  cpu_math math = cpu_math::fp32;
+  std::vector<const parameter_values*> parameters = {};  ///< by net parameter
   dnnl_run dnnl = {};
   /// By net blob: its shape in this pass. It is the net's, but behind a Filter.
   std::vector<shape> extents = {};
@@ -130,6 +132,7 @@ std::unique_ptr<kernel> make_hdf5_output(const layer_context&);
 enum class layout_habit {
   plain,     ///< reads and writes plain values
   follows,   ///< works in any layout; its tops take the layout of its first bottom
+  floats,    ///< follows, and knows float32 alone: behind bfloat16 its tops are plain
   channels,  ///< follows where it treats each channel (axis 1) apart from the others, else plain
   joins,     ///< Concat and Slice: follow where no block of channels is cut, else plain
   chooses    ///< Convolution
@@ -148,6 +151,7 @@ struct layer_type {
 struct convolution_layouts {
   layout in = layout::plain, out = layout::plain;
 };
-[[nodiscard]] convolution_layouts choose_layouts(const net& graph, const net_layer& layer);
+[[nodiscard]] convolution_layouts choose_layouts(const net& graph, const net_layer& layer,
+                                                 cpu_math math);
 
 }  // namespace poseidon::cpu

@@ -1,5 +1,7 @@
 #include "cpu/layout.hpp"
 
+#include "cpu/bfloat16.hpp"
+
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -7,13 +9,13 @@
 namespace poseidon::cpu {
 namespace {
 
-template <std::size_t Block>
-void pack(const image_extent& e, const float* from, float* to) {
+template <std::size_t Block, class From, class To>
+void pack(const image_extent& e, const From* from, To* to) {
   const std::size_t blocks = (e.channels + Block - 1) / Block;
   for (std::size_t n = 0; n < e.samples; ++n) {
     for (std::size_t b = 0; b < blocks; ++b) {
       const std::size_t width = std::min(Block, e.channels - b * Block);
-      const float* x = from + (n * e.channels + b * Block) * e.plane;
+      const From* x = from + (n * e.channels + b * Block) * e.plane;
       for (std::size_t i = 0; i < e.plane; ++i, to += Block) {
         for (std::size_t c = 0; c < width; ++c) to[c] = x[c * e.plane + i];
         for (std::size_t c = width; c < Block; ++c) to[c] = 0;
@@ -22,13 +24,13 @@ void pack(const image_extent& e, const float* from, float* to) {
   }
 }
 
-template <std::size_t Block>
-void unpack(const image_extent& e, const float* from, float* to) {
+template <std::size_t Block, class From, class To>
+void unpack(const image_extent& e, const From* from, To* to) {
   const std::size_t blocks = (e.channels + Block - 1) / Block;
   for (std::size_t n = 0; n < e.samples; ++n) {
     for (std::size_t b = 0; b < blocks; ++b, from += e.plane * Block) {
       const std::size_t width = std::min(Block, e.channels - b * Block);
-      float* y = to + (n * e.channels + b * Block) * e.plane;
+      To* y = to + (n * e.channels + b * Block) * e.plane;
       for (std::size_t c = 0; c < width; ++c) {
         for (std::size_t i = 0; i < e.plane; ++i) y[c * e.plane + i] = from[i * Block + c];
       }
@@ -36,12 +38,38 @@ void unpack(const image_extent& e, const float* from, float* to) {
   }
 }
 
-void pack(layout form, const image_extent& e, const float* from, float* to) {
-  form == layout::c8 ? pack<8>(e, from, to) : pack<16>(e, from, to);
+/// Calls f with the memory as what it holds.
+template <class F>
+void typed(layout form, const float* from, F f) {
+  is_bf16(form) ? f(reinterpret_cast<const bfloat16*>(from)) : f(from);
+}
+template <class F>
+void typed(layout form, float* to, F f) {
+  is_bf16(form) ? f(reinterpret_cast<bfloat16*>(to)) : f(to);
 }
 
-void unpack(layout form, const image_extent& e, const float* from, float* to) {
-  form == layout::c8 ? unpack<8>(e, from, to) : unpack<16>(e, from, to);
+/// From plain to blocks.
+void pack(layout from_form, layout form, const image_extent& e, const float* from, float* to) {
+  typed(from_form, from, [&](const auto* x) {
+    typed(form, to, [&](auto* y) { block_of(form) == 8 ? pack<8>(e, x, y) : pack<16>(e, x, y); });
+  });
+}
+
+void unpack(layout form, layout to_form, const image_extent& e, const float* from, float* to) {
+  typed(form, from, [&](const auto* x) {
+    typed(to_form, to,
+          [&](auto* y) { block_of(form) == 8 ? unpack<8>(e, x, y) : unpack<16>(e, x, y); });
+  });
+}
+
+/// Where both have the same order.
+void convert(layout from_form, layout to_form, std::size_t values, const float* from, float* to) {
+  if (is_bf16(from_form) == is_bf16(to_form))
+    std::memcpy(to, from, floats_of(values, to_form) * sizeof(float));
+  else if (is_bf16(to_form))
+    narrow(from, values, reinterpret_cast<bfloat16*>(to));
+  else
+    widen(reinterpret_cast<const bfloat16*>(from), values, to);
 }
 
 }  // namespace
@@ -60,16 +88,17 @@ std::size_t stored_size(const shape& s, layout form) {
 
 void relayout(const shape& s, layout from_form, const float* from, layout to_form, float* to) {
   const image_extent e = image_of(s);
-  if (from_form == to_form) {
-    std::memcpy(to, from, stored_size(s, from_form) * sizeof(float));
-  } else if (from_form == layout::plain) {
-    pack(to_form, e, from, to);
-  } else if (to_form == layout::plain) {
-    unpack(from_form, e, from, to);
+  const std::size_t from_block = block_of(from_form), to_block = block_of(to_form);
+  if (from_block == to_block) {
+    convert(from_form, to_form, stored_size(s, from_form), from, to);
+  } else if (from_block == 1) {
+    pack(from_form, to_form, e, from, to);
+  } else if (to_block == 1) {
+    unpack(from_form, to_form, e, from, to);
   } else {  // rare: two convolutions that chose different blocks
     std::vector<float> between(e.samples * e.channels * e.plane);
-    unpack(from_form, e, from, between.data());
-    pack(to_form, e, between.data(), to);
+    unpack(from_form, layout::plain, e, from, between.data());
+    pack(layout::plain, to_form, e, between.data(), to);
   }
 }
 

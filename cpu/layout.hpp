@@ -9,11 +9,16 @@ namespace poseidon::cpu {
 
 /// plain: Caffe's row-major order. c8, c16: oneDNN's nChw8c and nChw16c, channels in blocks that a
 /// vector register holds; a last block that is not full is padded, and the padding is zero at all
-/// times.
-enum class layout { plain, c8, c16 };
+/// times. With _bf16: the same order of bfloat16 (cpu/bfloat16.hpp), in memory that counts as floats all the same.
+enum class layout { plain, c8, c16, plain_bf16, c16_bf16 };
+
+[[nodiscard]] constexpr bool is_bf16(layout form) {
+  return form == layout::plain_bf16 || form == layout::c16_bf16;
+}
 
 [[nodiscard]] constexpr std::size_t block_of(layout form) {
-  return form == layout::plain ? 1 : form == layout::c8 ? 8 : 16;
+  const bool is_plain = form == layout::plain || form == layout::plain_bf16;
+  return is_plain ? 1 : form == layout::c8 ? 8 : 16;
 }
 
 /// The axes of a blob as image kernels see them; missing axes are 1, those after the second are one
@@ -23,10 +28,15 @@ struct image_extent {
 };
 [[nodiscard]] image_extent image_of(const shape& s);
 
-/// Floats that a blob of this shape takes, padding included.
+/// Values of a blob of this shape, padding included.
 [[nodiscard]] std::size_t stored_size(const shape& s, layout form);
 
-/// Copies all values from one layout to the other; writes zeros into padding.
+/// Floats of memory that so many values take.
+[[nodiscard]] constexpr std::size_t floats_of(std::size_t values, layout form) {
+  return is_bf16(form) ? (values + 1) / 2 : values;
+}
+
+/// Copies all values from one layout to the other; writes zeros into padding. To bfloat16 it rounds.
 void relayout(const shape& s, layout from_form, const float* from, layout to_form, float* to);
 
 }  // namespace poseidon::cpu

@@ -29,14 +29,14 @@ template <class Make>
   return *found;
 }
 
-/// Weights in the layout that a primitive wants, packed again from Caffe's when they have changed.
+/// Weights in the layout and type that a primitive wants, packed again from Caffe's when they have changed.
 class packed_weights {
  public:
   packed_weights() = default;
   packed_weights(dnnl_run& run, parameter_reader source, const dnnl_desc& plain,
                  const dnnl_desc& wanted)
       : source_(source), pack_(reorder_step(run, plain, wanted)) {
-    if (pack_.made()) own_ = buffer(wanted.get_size() / sizeof(float));
+    if (pack_.made()) own_ = buffer((wanted.get_size() + sizeof(float) - 1) / sizeof(float));
   }
   const float* load() {
     if (!pack_.made()) return source_.values();
@@ -54,9 +54,10 @@ class packed_weights {
   buffer own_;
 };
 
-/// Weights in the layout that the primitive chooses.
-[[nodiscard]] inline dnnl_desc any_layout(const dnnl::memory::dims& d) {
-  return {d, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+/// Weights in the layout that the primitive chooses, of the type of a bottom in this layout.
+[[nodiscard]] inline dnnl_desc any_layout(const dnnl::memory::dims& d,
+                                          layout like = layout::plain) {
+  return {d, type_of(like), dnnl::memory::format_tag::any};
 }
 
 }  // namespace poseidon::cpu

@@ -16,8 +16,8 @@ namespace {
 class cpu_replica final : public replica {
  public:
   cpu_replica(const net& n, std::span<const parameter_values* const> parameters,
-              replica_options options)
-      : state_{{n, std::move(options)}, {parameters.begin(), parameters.end()}} {
+              replica_options options, cpu_math math)
+      : state_{{n, std::move(options)}, math, {parameters.begin(), parameters.end()}} {
     state_.blobs.resize(n.blobs.size());
     for (const net_blob& b : n.blobs) state_.extents.push_back(b.shape);
     for (std::size_t b = 0; b < n.blobs.size(); ++b) state_.blobs[b].extents = &state_.extents[b];
@@ -95,7 +95,7 @@ class cpu_replica final : public replica {
       }
       for (const std::size_t t : l.tops) {
         const cpu_blob& b = state_.blobs[t];
-        if (b.data != nullptr && !all_finite({b.data, b.stored()})) return l.name;
+        if (b.data != nullptr && !holds_finite(b)) return l.name;
       }
     }
     return std::nullopt;
@@ -119,7 +119,7 @@ class cpu_replica final : public replica {
     for (const net_layer& l : n.layers) {
       const layout_habit habit = habit_of(l);
       if (habit == layout_habit::plain || l.bottoms.empty()) continue;
-      const layout form = habit == layout_habit::chooses ? choose_layouts(n, l).out
+      const layout form = habit == layout_habit::chooses ? choose_layouts(n, l, state_.math).out
                           : habit == layout_habit::joins ? form_without_cut_blocks(l)
                                                          : state_.blobs[l.bottoms[0]].form;
       for (const std::size_t t : l.tops) {
@@ -133,8 +133,17 @@ class cpu_replica final : public replica {
 
   [[nodiscard]] layout_habit habit_of(const net_layer& l) const {
     const layout_habit habit = find_layer_type(l.type)->habit;
+    if (habit == layout_habit::floats)
+      return state_.math == cpu_math::fp32 ? layout_habit::follows : layout_habit::plain;
     if (habit != layout_habit::channels) return habit;
     return scales_channels(state_.graph, l) ? layout_habit::follows : layout_habit::plain;
+  }
+
+  [[nodiscard]] static bool holds_finite(const cpu_blob& b) {
+    if (!is_bf16(b.form)) return all_finite({b.data, b.stored()});
+    std::vector<float> wide(b.stored());
+    widen(as<bfloat16>(b.data), wide.size(), wide.data());
+    return all_finite(wide);
   }
 
   /// The first blocked form among a Concat's or Slice's bottoms, if all parts are whole blocks of
@@ -210,8 +219,8 @@ std::span<float> layer_context::statistic(std::size_t slot) const {
 }
 
 std::unique_ptr<replica> compile(const net& n, std::span<const parameter_values* const> parameters,
-                                 replica_options options) {
-  return std::make_unique<cpu_replica>(n, parameters, std::move(options));
+                                 replica_options options, cpu_math math) {
+  return std::make_unique<cpu_replica>(n, parameters, std::move(options), math);
 }
 
 }  // namespace poseidon::cpu

@@ -8,6 +8,6 @@ namespace poseidon::cpu {
 /// Errors   spec_error naming the layer, for a type or an option without kernel.
 [[nodiscard]] std::unique_ptr<replica> compile(const net& n,
                                                std::span<const parameter_values* const> parameters,
-                                               replica_options options);
+                                               replica_options options, cpu_math math);
 
 }  // namespace poseidon::cpu

@@ -2,6 +2,8 @@
 // order.
 #include "cpu/split.hpp"
 
+#include "cpu/lanes.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -52,7 +54,7 @@ class split_kernel final : public kernel {
       if (b.shares) {
         b.top->data = bottom_->data;
       } else {
-        std::memcpy(b.copy.memory(), bottom_->data, bottom_->stored() * sizeof(float));
+        std::memcpy(b.copy.memory(), bottom_->data, bottom_->memory() * sizeof(float));
         b.copy.store();
       }
     }
@@ -60,22 +62,10 @@ class split_kernel final : public kernel {
 
   void backward(const pass&) override {
     if (!writes_diff_) return;
-    const std::size_t size = bottom_->stored();
-    float* sum = bottom_->diff;
-    if (diffs_.empty()) std::memset(sum, 0, size * sizeof(float));
-    std::vector<const float*> parts;
-    for (view& diff : diffs_) parts.push_back(diff.load());
-    // A tile at a time: the sum stays in the cache until all parts are in it.
-    for (std::size_t begin = 0; begin < size; begin += tile) {
-      const std::size_t end = std::min(size, begin + tile);
-      for (std::size_t t = 0; t < parts.size(); ++t) {
-        const float* x = parts[t];
-        if (t == 0) {
-          std::memcpy(sum + begin, x + begin, (end - begin) * sizeof(float));
-        } else {
-          for (std::size_t i = begin; i < end; ++i) sum[i] += x[i];
-        }
-      }
+    if (diffs_.empty()) {
+      std::memset(bottom_->diff, 0, bottom_->memory() * sizeof(float));
+    } else {
+      with_type(bottom_->form, [&](auto of) { add_diffs<decltype(of)>(); });
     }
   }
 
@@ -86,6 +76,28 @@ class split_kernel final : public kernel {
     bool shares;
     view copy;
   };
+
+  template <class T>
+  void add_diffs() {
+    std::vector<const T*> parts;
+    for (view& diff : diffs_) parts.push_back(as<T>(diff.load()));
+    T* to = as<T>(bottom_->diff);
+    const std::size_t size = bottom_->stored();
+    // A tile at a time: the sum stays in the cache until all parts are in it, and is rounded once.
+    float sum[tile];
+    for (std::size_t begin = 0; begin < size; begin += tile) {
+      const std::size_t values = std::min(tile, size - begin);
+      for (std::size_t t = 0; t < parts.size(); ++t) {
+        const T* x = parts[t] + begin;
+        const bool first = t == 0;
+        each_value<T>(values, [=, &sum]<class V>(std::size_t i) {
+          store<V>(sum + i, first ? load<V>(x + i) : load<V>(sum + i) + load<V>(x + i));
+        });
+      }
+      each_value<T>(values,
+                    [&]<class V>(std::size_t i) { store<V>(to + begin + i, load<V>(sum + i)); });
+    }
+  }
 
   cpu_blob* bottom_;
   std::vector<branch> tops_;

@@ -25,6 +25,8 @@ using fingerprint = std::vector<trait>;
 
 /// Names that the comparison explains (actors/run/kinds.cpp).
 namespace trait_names {
+/// What a processor multiplies; value: one of product_names
+inline constexpr std::string_view products = "products";
 /// value: as ONEDNN_MAX_CPU_ISA has it
 inline constexpr std::string_view instructions = "instructions";
 inline constexpr std::string_view caches = "caches";
@@ -38,6 +40,11 @@ inline constexpr std::string_view release = "Poseidon";
 /// Of a device whose sums have another order in every run, so that no two runs of it have the same bits. value: why.
 inline constexpr std::string_view varies = "varies";
 }  // namespace trait_names
+
+namespace product_names {
+inline constexpr std::string_view fp32 = "float32";
+inline constexpr std::string_view bf16 = "bfloat16";
+}  // namespace product_names
 
 inline constexpr std::size_t max_fingerprint_bytes = 1022;
 

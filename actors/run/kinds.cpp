@@ -159,8 +159,9 @@ std::string sentence_of(const difference& d) {
 
 std::optional<std::string> remedy_of(const std::vector<difference>& differences,
                                      const std::vector<frames::member>& nodes) {
-  if (differences.size() != 1 || differences.front().what != trait_names::instructions)
-    return std::nullopt;
+  if (differences.size() != 1) return std::nullopt;
+  if (differences.front().what == trait_names::products) return "the same --math on every node";
+  if (differences.front().what != trait_names::instructions) return std::nullopt;
   // What all processors of a family have, from the newest family to the oldest.
   constexpr std::array families{"AVX512_CORE", "AVX2", "AVX", "SSE41"};
   constexpr std::string_view newest = "AVX512";
@@ -190,6 +191,13 @@ std::string varying_of(const std::vector<frames::member>& nodes) {
   for (const auto& [why, seats] : grouped("", those).who)
     text += (text.empty() ? "" : ", ") + why + " on " + workers(seats);
   return text;
+}
+
+bool all_multiply_bf16(const std::vector<frames::member>& nodes) {
+  return !nodes.empty() && std::all_of(nodes.begin(), nodes.end(), [](const frames::member& n) {
+    return told(decode_fingerprint(n.fingerprint), std::string(trait_names::products)).value ==
+           product_names::bf16;
+  });
 }
 
 }  // namespace poseidon

@@ -33,4 +33,7 @@ namespace poseidon {
 /// Nodes whose own results vary from run to run, and why: "products in tf32 on worker 0"; empty: there are none.
 [[nodiscard]] std::string varying_of(const std::vector<frames::member>& nodes);
 
+/// Whether every node is a processor that multiplies bfloat16: one node has the same bits only with this option.
+[[nodiscard]] bool all_multiply_bf16(const std::vector<frames::member>& nodes);
+
 }  // namespace poseidon

@@ -156,13 +156,14 @@ std::string promise_of_outer_steps(const run_definition& spec, std::uint64_t eve
 }
 
 std::string promise_of_nodes(const compiled_run& run, const run_definition& spec,
-                             const std::vector<reason>& reasons) {
+                             const std::vector<reason>& reasons, bool in_bf16) {
   if (const auto outer = outer_rule_of(spec.solver.spec))
     return promise_of_outer_steps(spec, outer->every);
   const auto kept = global_batch_of(spec);
   const auto iter_size = run.shares.empty() ? spec.workers * std::size_t{passes_of(spec.solver)}
                                             : samples_of_all(run.shares) / run.whole_batch;
-  const auto one_node = "one node with iter_size " + std::to_string(iter_size);
+  const auto one_node =
+      "one node with iter_size " + std::to_string(iter_size) + (in_bf16 ? " and --math bf16" : "");
   if (const auto old = staleness_of(spec); old > 0)
     return "results: not those of " + one_node + ": parameters may be " + plural(old, "iteration") +
            " old (staleness)";
@@ -205,7 +206,7 @@ progress::promise describe_promise(const compiled_run& run, const run_definition
     return out;
   }
   const auto reasons = reasons_of(run, spec, nodes, out.differences);
-  out.text = promise_of_nodes(run, spec, reasons);
+  out.text = promise_of_nodes(run, spec, reasons, all_multiply_bf16(nodes));
   out.bit_equal = out.text.starts_with("results: bit-equal");
   return out;
 }

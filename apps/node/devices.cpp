@@ -3,6 +3,7 @@
 #include "apps/node/given_options.hpp"
 #include "apps/node/option_binder.hpp"
 #include "apps/plugin/open_plugin.hpp"
+#include "cpu/cpu_device.hpp"
 #include "models/spec/spec_file.hpp"
 #include "models/words.hpp"
 
@@ -109,6 +110,14 @@ spec_error belongs_to_gpus(const std::string& option) {
   return spec_error(option + " belongs to GPUs, as in --devices 0.");
 }
 
+namespace {
+
+void require_math_of_processors(const std::string& math) {
+  if (math == "tf32") throw belongs_to_gpus("--math tf32");
+}
+
+}  // namespace
+
 gpu_request gpus_from(gpu_request gpus, const std::vector<int>& ordinals, const std::string& text) {
   gpus.ordinals = ordinals;
   gpus.text = text;
@@ -124,7 +133,13 @@ std::optional<gpu_request> gpus_of(const CLI::App& app, const device_words& word
   const auto ordinals = parse_gpus(devices);
   if (ordinals) return gpus_from(words.gpus, *ordinals, devices);
   if (const auto option = gpu_option_of(app); !option.empty()) throw belongs_to_gpus(option);
+  require_math_of_processors(words.gpus.math);
   return std::nullopt;
+}
+
+std::shared_ptr<device> make_processor(const std::string& math) {
+  require_math_of_processors(math);
+  return make_cpu_device(math == "bf16" ? cpu_math::bf16 : cpu_math::fp32);
 }
 
 std::shared_ptr<device> make_gpu_device(const gpu_request& request, std::shared_ptr<device> cpu) {

@@ -23,7 +23,7 @@ struct gpu_request {
   std::vector<int> ordinals;
   std::uint32_t logical = 0;
   std::filesystem::path plugin;  ///< empty: libposeidon_gpu.so beside the program
-  std::string math = "tf32";
+  std::string math = "auto";     ///< also of processors, see make_processor()
   std::string layout = "auto";
   bool autotune = false;
   std::string text;  ///< as the user wrote it
@@ -58,6 +58,10 @@ void add_device_options(option_binder& add, device_words& words);
 /// Errors   std::runtime_error with one line that says what is missing.
 [[nodiscard]] std::shared_ptr<device> make_gpu_device(const gpu_request& request,
                                                       std::shared_ptr<device> cpu);
+
+/// This machine's processors as a device. `math`: as --math has it.
+/// Errors   spec_error: only GPUs have it. std::runtime_error: this processor does not.
+[[nodiscard]] std::shared_ptr<device> make_processor(const std::string& math);
 
 /// Replicas; 0 for "cpu", which chooses for the net and the cores.
 /// Errors   spec_error for anything but cpu and cpu:R.

@@ -52,8 +52,7 @@ run_definition model_spec(const model_options& o, ::caffe::Phase phase) {
 
 bare_run make_model_run(const model_options& o, ::caffe::Phase phase, const task_display& display) {
   node_spec node;
-  node.compute = make_cpu_device();
-  if (o.gpus) node.compute = make_gpu_device(*o.gpus, node.compute);
+  node.compute = o.gpus ? make_gpu_device(*o.gpus, make_cpu_device()) : make_processor(o.math);
   node.replicas = o.replicas;
   node.readers = o.readers;
   node.data_root = o.data_root;

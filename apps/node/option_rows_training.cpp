@@ -97,13 +97,13 @@ constexpr option_row training_rows[] = {
              "batch of its own",
      .chapter = "caffes-command-lines"},
     {.names = "--math",
-     .value = "{fp32,tf32,bf16}",
+     .value = "{auto,fp32,tf32,bf16}",
      .group = devices,
      .owner = trainers,
-     .help = "with GPUs: fp32 (strict, the same bits in every run), tf32 or bf16 (images inside "
-             "are bfloat16, too, which halves their memory)",
-     .chapter = "a-machine-with-a-gpu",
-     .of_gpus = true},
+     .help = "what is multiplied: fp32 (on GPUs strict, the same bits in every run), tf32 (GPUs "
+             "only) or bf16 (images inside are bfloat16, too, which halves their memory), or auto: "
+             "tf32 on GPUs, fp32 on processors",
+     .chapter = "in-bfloat16"},
     {.names = "--layout",
      .value = "{auto,nchw,nhwc}",
      .group = devices,

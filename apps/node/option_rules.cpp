@@ -36,6 +36,8 @@ constexpr option_rule rules[] = {
      "sleeping layers train no model. Leave out one of the two."},
     {"--devices=replay*", excludes, "--snapshot",
      "sleeping layers train no model. Leave out one of the two."},
+    {"--devices=replay*", excludes, "--math!=auto",
+     "sleeping layers multiply nothing. Leave out one of the two."},
     {"--join", excludes, "--devices=replay:*,*",
      "the first node's words time, bytes and fifo hold for all. Leave them out behind the file.",
      "--solver"},

@@ -52,7 +52,7 @@ struct node_options {
   std::uint64_t seed = 0;
   bool seed_given = false;
   bool devices_given = false;  ///< else the solver's solver_mode may choose a GPU
-  gpu_request gpu_words;       ///< options for GPUs, without the GPUs
+  gpu_request gpu_words;       ///< options for GPUs, without the GPUs; processors have its math
   std::string gpu_option;      ///< the first of these options that was given
   signal_effect sigint = signal_effect::stop, sighup = signal_effect::snapshot;
   std::optional<int> level;         ///< of the train net

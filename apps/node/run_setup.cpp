@@ -44,10 +44,9 @@ void train_only(solver_file& solver) {
 }
 
 std::shared_ptr<device> compute_of(const node_options& o) {
-  auto cpu = make_cpu_device();
-  if (o.gpus) return make_gpu_device(*o.gpus, std::move(cpu));
-  if (!o.replay) return cpu;
-  return make_replay_device(read_profile(o.replay->profile), std::move(cpu));
+  if (o.gpus) return make_gpu_device(*o.gpus, make_cpu_device());
+  if (o.replay) return make_replay_device(read_profile(o.replay->profile), make_cpu_device());
+  return make_processor(o.gpu_words.math);
 }
 
 std::chrono::milliseconds milliseconds_of(double seconds) {

@@ -126,6 +126,7 @@ int test_verb(int argc, char** argv) {
   reporter out(words);
   for (const auto& line : ignored_options(app, not_for_test)) out.warning(line);
   o.gpus = gpus_of(app, devices);
+  o.math = devices.gpus.math;
   o.readers = devices.readers;
   if (!o.gpus) o.replicas = parse_devices(devices.devices);
   out.until_end([&] { test(o, iterations, out); }, exit_code_of);

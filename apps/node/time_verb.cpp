@@ -76,6 +76,7 @@ bool read(time_options& o, int argc, char** argv) {
   o.warnings = ignored_options(app, not_for_time);
   if (app.count("--synthetic") > 0) o.model.synthetic = synthetic;
   o.model.gpus = gpus_of(app, o.devices);
+  o.model.math = o.devices.gpus.math;
   o.model.readers = o.devices.readers;
   if (!o.model.gpus) o.model.replicas = parse_devices(o.devices.devices);
   if (o.profile_out.empty() && (o.images_per_s > 0 || !o.profile_note.empty()))

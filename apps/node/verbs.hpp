@@ -39,6 +39,7 @@ struct model_options {
   std::uint32_t replicas = 0;       ///< 0: chosen for the net and the cores
   std::uint32_t readers = 0;        ///< threads that fill each replica's batches; 0: chosen
   std::optional<gpu_request> gpus;  ///< instead of CPUs
+  std::string math = "auto";        ///< of CPUs
 };
 [[nodiscard]] bare_run make_model_run(const model_options& o, ::caffe::Phase phase,
                                       const task_display& display);

@@ -14,21 +14,21 @@
 namespace poseidon::cpu {
 namespace {
 
-using vector = lanes<8>;
+using vector = eight;
 constexpr std::size_t vector_size = 8, most_columns = 16;
 // Bytes of the first cache that a tile's rows may take.
 constexpr std::size_t cache = std::size_t{24} << 10;
 
-template <bool Whole>
-vector read(const float* from, std::size_t live) {
+template <bool Whole, class T>
+vector read(const T* from, std::size_t live) {
   if constexpr (Whole) return load<vector>(from);
   float values[vector_size] = {};
   std::copy_n(from, live, values);
   return load<vector>(values);
 }
 
-template <bool Whole>
-void write(float* to, vector v, std::size_t live) {
+template <bool Whole, class T>
+void write(T* to, vector v, std::size_t live) {
   if constexpr (Whole) return store(to, v);
   float values[vector_size];
   store(values, v);
@@ -77,7 +77,7 @@ struct lrn_across::column {
 lrn_across::lrn_across(layout form, const image_extent& extent, const numbers& with)
     : extent_(extent), with_(with), weight_(with.alpha / static_cast<float>(with.size)) {
   const std::size_t block = block_of(form);
-  const bool plain = form == layout::plain;
+  const bool plain = block == 1;
   segments_ = plain ? extent.channels : (extent.channels + block - 1) / block;
   width_ = plain ? vector_size : block;
   stride_ = extent.plane * block;
@@ -116,8 +116,8 @@ void lrn_across::each_tile(F f) {
   }
 }
 
-template <bool Whole>
-void lrn_across::write_squares(const column& c, const float* x) {
+template <bool Whole, class T>
+void lrn_across::write_squares(const column& c, const T* x) {
   float* to = squares_.data() + c.row;
   for (std::size_t s = 0; s < segments_; ++s)
     for (std::size_t i = 0; i < width_; i += vector_size, to += vector_size) {
@@ -138,8 +138,8 @@ vector sum_around(const float* at, std::size_t reach, std::size_t step) {
 
 }  // namespace
 
-template <bool Whole, class Power>
-void lrn_across::write_results(const column& c, Power power_of, const float* x, float* y) {
+template <bool Whole, class Power, class T>
+void lrn_across::write_results(const column& c, Power power_of, const T* x, T* y) {
   const float* squares = squares_.data() + c.row;
   for (std::size_t s = 0; s < segments_; ++s)
     for (std::size_t i = 0; i < width_; i += vector_size, squares += vector_size) {
@@ -150,8 +150,8 @@ void lrn_across::write_results(const column& c, Power power_of, const float* x, 
 }
 
 /// What each result says about its neighbours' x, but for those: dy y / s.
-template <bool Whole, class Power>
-void lrn_across::write_shares(const column& c, Power power_of, const float* x, const float* dy) {
+template <bool Whole, class Power, class T>
+void lrn_across::write_shares(const column& c, Power power_of, const T* x, const T* dy) {
   std::size_t place = c.row;
   for (std::size_t s = 0; s < segments_; ++s)
     for (std::size_t i = 0; i < width_; i += vector_size, place += vector_size) {
@@ -164,8 +164,8 @@ void lrn_across::write_shares(const column& c, Power power_of, const float* x, c
     }
 }
 
-template <bool Whole>
-void lrn_across::write_gradients(const column& c, const float* x, const float* dy, float* dx) {
+template <bool Whole, class T>
+void lrn_across::write_gradients(const column& c, const T* x, const T* dy, T* dx) {
   const float ratio = 2 * weight_ * with_.beta;
   std::size_t place = c.row;
   for (std::size_t s = 0; s < segments_; ++s)
@@ -180,19 +180,26 @@ void lrn_across::write_gradients(const column& c, const float* x, const float* d
     }
 }
 
-void lrn_across::forward(const float* x, float* y) {
+template <class T>
+void lrn_across::forward(const T* x, T* y) {
   each_tile([&]<bool Whole>(const column* columns, std::size_t count, auto power) {
     for (std::size_t i = 0; i < count; ++i) write_squares<Whole>(columns[i], x);
     for (std::size_t i = 0; i < count; ++i) write_results<Whole>(columns[i], power, x, y);
   });
 }
 
-void lrn_across::backward(const float* x, const float* dy, float* dx) {
+template <class T>
+void lrn_across::backward(const T* x, const T* dy, T* dx) {
   each_tile([&]<bool Whole>(const column* columns, std::size_t count, auto power) {
     for (std::size_t i = 0; i < count; ++i) write_squares<Whole>(columns[i], x);
     for (std::size_t i = 0; i < count; ++i) write_shares<Whole>(columns[i], power, x, dy);
     for (std::size_t i = 0; i < count; ++i) write_gradients<Whole>(columns[i], x, dy, dx);
   });
 }
+
+template void lrn_across::forward(const float*, float*);
+template void lrn_across::backward(const float*, const float*, float*);
+template void lrn_across::forward(const bfloat16*, bfloat16*);
+template void lrn_across::backward(const bfloat16*, const bfloat16*, bfloat16*);
 
 }  // namespace poseidon::cpu

@@ -5,6 +5,7 @@
 //
 // Source   Krizhevsky, Sutskever & Hinton, "ImageNet classification with deep convolutional neural networks", NIPS 2012, §3.3.
 #pragma once
+#include "cpu/bfloat16.hpp"
 #include "cpu/buffer.hpp"
 #include "cpu/layout.hpp"
 
@@ -21,21 +22,26 @@ class lrn_across {
   };
   lrn_across(layout form, const image_extent& extent, const numbers& with);
 
-  void forward(const float* x, float* y);                     ///< overwrites y
-  void backward(const float* x, const float* dy, float* dx);  ///< overwrites dx
+  // T: float, or bfloat16 in a blocked layout.
+  /// Overwrites y.
+  template <class T>
+  void forward(const T* x, T* y);
+  /// Overwrites dx.
+  template <class T>
+  void backward(const T* x, const T* dy, T* dx);
 
  private:
   struct column;
   template <class F>
   void each_tile(F f);
-  template <bool Whole>
-  void write_squares(const column& c, const float* x);
-  template <bool Whole, class Power>
-  void write_results(const column& c, Power power_of, const float* x, float* y);
-  template <bool Whole, class Power>
-  void write_shares(const column& c, Power power_of, const float* x, const float* dy);
-  template <bool Whole>
-  void write_gradients(const column& c, const float* x, const float* dy, float* dx);
+  template <bool Whole, class T>
+  void write_squares(const column& c, const T* x);
+  template <bool Whole, class Power, class T>
+  void write_results(const column& c, Power power_of, const T* x, T* y);
+  template <bool Whole, class Power, class T>
+  void write_shares(const column& c, Power power_of, const T* x, const T* dy);
+  template <bool Whole, class T>
+  void write_gradients(const column& c, const T* x, const T* dy, T* dx);
 
   image_extent extent_;
   std::size_t segments_, width_, stride_, step_;  // see lrn_across.cpp

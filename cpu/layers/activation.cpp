@@ -2,6 +2,7 @@
 #include "models/net/activation.hpp"
 
 #include "cpu/fusion.hpp"
+#include "cpu/lanes.hpp"
 #include "cpu/layer.hpp"
 
 #include <algorithm>
@@ -62,22 +63,32 @@ class relu_kernel final : public kernel {
 
   void forward(const pass&) override {
     if (forward_done_) return;
-    const float* x = x_.load();
-    float* y = top_->data;
-    const activations::relu f = f_;
-    const std::size_t size = top_->stored();
-    for (std::size_t i = 0; i < size; ++i) y[i] = f.value(x[i]);
+    with_type(top_->form, [&](auto of) {
+      using T = decltype(of);
+      const T* x = as<T>(x_.load());
+      T* y = as<T>(top_->data);
+      const float slope = f_.below;
+      each_value<T>(top_->stored(), [=]<class V>(std::size_t i) {
+        const V v = load<V>(x + i);
+        store<V>(y + i, where_positive(v, v, slope * v));
+      });
+    });
   }
 
   /// In place the sign is that of y, as in Caffe, which assumes a slope that is not negative.
   void backward(const pass&) override {
     if (!backward_wanted_) return;
-    const float* sign = bottom_ == top_ || !f_.needs_x() ? top_->data : x_.load();
-    const float* dy = top_->diff;
-    float* dx = dx_.memory();
-    const activations::relu f = f_;
-    const std::size_t size = top_->stored();
-    for (std::size_t i = 0; i < size; ++i) dx[i] = dy[i] * f.slope(sign[i], sign[i]);
+    with_type(top_->form, [&](auto of) {
+      using T = decltype(of);
+      const T* sign = as<T>(bottom_ == top_ || !f_.needs_x() ? top_->data : x_.load());
+      const T* dy = as<T>(top_->diff);
+      T* dx = as<T>(dx_.memory());
+      const float slope = f_.below;
+      each_value<T>(top_->stored(), [=]<class V>(std::size_t i) {
+        const V factor = where_positive<V>(load<V>(sign + i), V{} + 1.0f, V{} + slope);
+        store<V>(dx + i, load<V>(dy + i) * factor);
+      });
+    });
     dx_.store();
   }
 

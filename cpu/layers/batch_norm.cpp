@@ -37,7 +37,7 @@ class batch_norm_kernel final : public kernel {
     if (!uses_batch_) return;
     pair_with_scale(c);
     // The values that backward() needs are the top's, unless another layer overwrites those.
-    if (!pair_ && (c.in_place() || is_overwritten(c))) kept_ = buffer(top_->stored());
+    if (!pair_ && (c.in_place() || is_overwritten(c))) kept_ = buffer(top_->memory());
   }
 
   void forward(const pass&) override {
@@ -66,7 +66,10 @@ class batch_norm_kernel final : public kernel {
     if (uses_batch_) {
       backward_through_batch();
     } else {
-      with_lanes(form_, [&](auto like) { scale_diff<decltype(like)>(top_->diff, dx_.memory()); });
+      with_lanes(form_, [&](auto like, auto of) {
+        using T = decltype(of);
+        scale_diff<decltype(like)>(as<T>(top_->diff), as<T>(dx_.memory()));
+      });
     }
     dx_.store();
   }
@@ -78,7 +81,7 @@ class batch_norm_kernel final : public kernel {
     const auto next = scale_in_place_after(c.state.graph, c.index);
     if (!next || !c.state.graph.layers[*next].needs_backward) return;
     pair_ = std::make_shared<scaled_normalization>();
-    pair_->normalized = buffer(top_->stored());
+    pair_->normalized = buffer(top_->memory());
     c.state.normalizations[*next] = pair_;
   }
 
@@ -90,12 +93,13 @@ class batch_norm_kernel final : public kernel {
   /// One image's block at a time (it stays in the cache for its second pass), joined in double.
   /// Source   Chan, Golub & LeVeque, "Updating formulae and a pairwise algorithm for computing sample
   ///          variances" (1979).
-  void find_statistics(const float* x) {
+  void find_statistics(const float* from) {
     const std::size_t channels = mean_.size();
     std::vector<double> mean(channels), squares(channels);
     const auto plane = static_cast<double>(extent_.plane);
-    with_lanes(form_, [&](auto like) {
+    with_lanes(form_, [&](auto like, auto of) {
       using V = decltype(like);
+      const auto* x = as<decltype(of)>(from);
       double seen = 0;  // values per channel in the images before
       std::size_t images = 0;
       each_run(form_, extent_, [&](const channel_run& r) {
@@ -146,10 +150,12 @@ class batch_norm_kernel final : public kernel {
   }
 
   template <bool Keeps>
-  void normalize(const float* x, float* y) {
-    float* copy = kept_.data();
-    with_lanes(form_, [&](auto like) {
+  void normalize(const float* from, float* to) {
+    with_lanes(form_, [&](auto like, auto of) {
       using V = decltype(like);
+      using T = decltype(of);
+      const T* x = as<T>(from);
+      T *y = as<T>(to), *copy = as<T>(kept_.data());
       each_run(form_, extent_, [&](const channel_run& r) {
         const V mean = of_channel<V>(mean_.data(), r), scale = of_channel<V>(scale_.data(), r);
         for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
@@ -161,8 +167,8 @@ class batch_norm_kernel final : public kernel {
     });
   }
 
-  template <class V>
-  void scale_diff(const float* dy, float* dx) const {
+  template <class V, class T>
+  void scale_diff(const T* dy, T* dx) const {
     each_run(form_, extent_, [&](const channel_run& r) {
       const V scale = of_channel<V>(scale_.data(), r);
       for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
@@ -173,7 +179,6 @@ class batch_norm_kernel final : public kernel {
 
   /// dx = (dy - mean(dy) - y mean(dy y)) scale
   void backward_through_batch() {
-    const float* dy = top_->diff;
     const float* y = pair_               ? pair_->normalized.data()
                      : kept_.size() != 0 ? kept_.data()
                                          : top_->data;
@@ -185,27 +190,32 @@ class batch_norm_kernel final : public kernel {
       dot = pair_->diff_dot;
       for (std::size_t k = 0; k < channels; ++k) scale[k] *= pair_->factor[k];
     } else {
-      with_lanes(form_, [&](auto like) { sum_diffs<decltype(like)>(dy, y, sum, dot); });
+      with_lanes(form_, [&](auto like, auto of) {
+        using T = decltype(of);
+        sum_diffs<decltype(like)>(as<T>(top_->diff), as<T>(y), sum, dot);
+      });
     }
     for (std::size_t k = 0; k < extent_.channels; ++k) {
       mean[k] = static_cast<float>(sum[k] / static_cast<double>(values_per_channel_));
       along[k] = static_cast<float>(dot[k] / static_cast<double>(values_per_channel_));
     }
-    float* dx = dx_.memory();
-    with_lanes(form_, [&](auto like) {
+    with_lanes(form_, [&](auto like, auto of) {
       using V = decltype(like);
+      using T = decltype(of);
+      const T *dy = as<T>(top_->diff), *values = as<T>(y);
+      T* dx = as<T>(dx_.memory());
       each_run(form_, extent_, [&](const channel_run& r) {
         const V m = of_channel<V>(mean.data(), r), a = of_channel<V>(along.data(), r),
                 s = of_channel<V>(scale.data(), r);
         for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
-          store(dx + i, (load<V>(dy + i) - m - load<V>(y + i) * a) * s);
+          store(dx + i, (load<V>(dy + i) - m - load<V>(values + i) * a) * s);
         }
       });
     });
   }
 
-  template <class V>
-  void sum_diffs(const float* dy, const float* y, std::vector<double>& sum,
+  template <class V, class T>
+  void sum_diffs(const T* dy, const T* y, std::vector<double>& sum,
                  std::vector<double>& dot) const {
     each_run(form_, extent_, [&](const channel_run& r) {
       add_to_channels(sum.data(), r,

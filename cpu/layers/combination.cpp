@@ -69,6 +69,7 @@ class join_kernel final : public kernel {
     const auto& parts = concat ? c.layer.bottoms : c.layer.tops;
     // Blocked only where no block is cut; then runs lie as in the plain layout.
     const layout form = c.top(0).form;
+    value_bytes_ = is_bf16(form) ? sizeof(bfloat16) : sizeof(float);
     whole_data_ = view(whole, part::data, form);
     if (whole.diff != nullptr) whole_diff_ = view(whole, part::diff, form);
     backward_ = c.layer.needs_backward && c.state.has_backward() && whole.diff != nullptr;
@@ -115,18 +116,25 @@ class join_kernel final : public kernel {
     std::size_t first;
     view data, diff;
   };
+  [[nodiscard]] char* at_value(float* memory, std::size_t place) const {
+    return as<char>(memory) + place * value_bytes_;
+  }
+  [[nodiscard]] const char* at_value(const float* memory, std::size_t place) const {
+    return as<char>(memory) + place * value_bytes_;
+  }
   void join(const piece& p, float* whole, const float* from) const {
     axis_.each_run(*p.extents, p.first, [&](std::size_t at, std::size_t own, std::size_t size) {
-      std::memcpy(whole + at, from + own, size * sizeof(float));
+      std::memcpy(at_value(whole, at), at_value(from, own), size * value_bytes_);
     });
   }
   void cut(const piece& p, const float* whole, float* to) const {
     axis_.each_run(*p.extents, p.first, [&](std::size_t at, std::size_t own, std::size_t size) {
-      std::memcpy(to + own, whole + at, size * sizeof(float));
+      std::memcpy(at_value(to, own), at_value(whole, at), size * value_bytes_);
     });
   }
 
   bool concat_, backward_ = false;
+  std::size_t value_bytes_;
   joined_axis axis_;
   view whole_data_, whole_diff_;
   std::vector<piece> pieces_;
@@ -142,7 +150,7 @@ class silence_kernel final : public kernel {
   }
   void forward(const pass&) override {}
   void backward(const pass&) override {
-    for (cpu_blob* b : bottoms_) std::memset(b->diff, 0, b->stored() * sizeof(float));
+    for (cpu_blob* b : bottoms_) std::memset(b->diff, 0, b->memory() * sizeof(float));
   }
 
  private:

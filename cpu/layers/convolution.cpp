@@ -6,6 +6,7 @@
 // primitive.
 #include "cpu/convolution_shape.hpp"
 #include "cpu/fusion.hpp"
+#include "cpu/kernels/unpack_weights.hpp"
 #include "cpu/layer.hpp"
 #include "cpu/layers/sparse_convolution.hpp"
 #include "cpu/packed_weights.hpp"
@@ -21,6 +22,7 @@ class convolution_kernel final : public kernel {
  public:
   explicit convolution_kernel(const layer_context& c)
       : shape_(resolve_convolution(c.layer, c.bottom_shape(0))),
+        run_(&c.state.dnnl),
         bias_(shape_.bias ? c.parameter(1) : parameter_reader()),
         weight_gradient_(c.gradient(0)),
         bias_gradient_(shape_.bias ? c.gradient(1) : gradient_slot()) {
@@ -96,13 +98,14 @@ class convolution_kernel final : public kernel {
       attributes.set_post_ops(then_relu(relu->slope));
       c.state.forward_fused[relu->layer] = true;
     }
-    const convolution_layouts option = choose_layouts(c.state.graph, c.layer);
-    const auto [d, layouts] = first_fast({option, {}}, [&](const convolution_layouts& l) {
+    const convolution_layouts option = choose_layouts(c.state.graph, c.layer, c.state.math);
+    const convolution_layouts in_float = choose_layouts(c.state.graph, c.layer, cpu_math::fp32);
+    const auto [d, layouts] = first_fast({option, in_float, {}}, [&](const convolution_layouts& l) {
       return forward_descriptor<dnnl::convolution_forward>(
           run.engine(), attributes, dnnl::prop_kind::forward_training,
           algorithm::convolution_direct, describe(c.bottom_shape(0), l.in),
-          any_layout(shape_.weights()), bias_desc(), describe(c.top_shape(0), l.out), shape_.stride,
-          shape_.zeros_between(), shape_.pad, shape_.pad);
+          any_layout(shape_.weights(), l.in), bias_desc(), describe(c.top_shape(0), l.out),
+          shape_.stride, shape_.zeros_between(), shape_.pad, shape_.pad);
     });
     forward_layouts_ = layouts;
     forward_step_ = dnnl_step(run, dnnl::convolution_forward(d), d);
@@ -131,6 +134,7 @@ class convolution_kernel final : public kernel {
     weights_step_.bind(DNNL_ARG_DIFF_WEIGHTS, d.diff_weights_desc());
     if (shape_.bias) weights_step_.bind(DNNL_ARG_DIFF_BIAS, d.diff_bias_desc());
     unpack_ = reorder_step(run, d.diff_weights_desc(), plain_weights);
+    unpacks_blocks_ = has_blocks_of_one_tap(d.diff_weights_desc());
     if (unpack_.made()) packed_gradient_ = buffer(d.diff_weights_desc().get_size() / sizeof(float));
     // oneDNN writes a gradient also where no solver uses it.
     if (!weight_gradient_.wanted())
@@ -152,7 +156,7 @@ class convolution_kernel final : public kernel {
         first_fast({forward_layouts_, blocked, {}}, [&](const convolution_layouts& l) {
           return backward_descriptor<dnnl::convolution_backward_data>(
               run.engine(), run.attributes(), hint, algorithm::convolution_direct,
-              describe(c.bottom_shape(0), l.in), any_layout(shape_.weights()),
+              describe(c.bottom_shape(0), l.in), any_layout(shape_.weights(), l.in),
               describe(c.top_shape(0), l.out), shape_.stride, shape_.zeros_between(), shape_.pad,
               shape_.pad);
         });
@@ -176,11 +180,7 @@ class convolution_kernel final : public kernel {
       weights_step_.point(DNNL_ARG_DIFF_WEIGHTS, unpack_.made() ? packed_gradient_.data() : to_w);
       if (shape_.bias) weights_step_.point(DNNL_ARG_DIFF_BIAS, to_b);
       weights_step_.run();
-      if (unpack_.made()) {
-        unpack_.point(DNNL_ARG_FROM, packed_gradient_.data());
-        unpack_.point(DNNL_ARG_TO, to_w);
-        unpack_.run();
-      }
+      unpack(to_w);
       if (i == 0) continue;
       for (std::size_t k = 0; k < pair_weights_.size(); ++k) dw[k] += to_w[k];
       for (std::size_t k = 0; k < pair_bias_.size(); ++k) db[k] += to_b[k];
@@ -189,7 +189,30 @@ class convolution_kernel final : public kernel {
     if (bias_gradient_.wanted()) bias_gradient_.end();
   }
 
-  /// What the fused ReLU's own backward would have done.
+  /// Are these the blocks that unpack_weights() reads?
+  [[nodiscard]] bool has_blocks_of_one_tap(const dnnl_desc& d) const {
+    constexpr std::size_t block = 16;
+    if (shape_.axes() != 2 || shape_.groups != 1 || shape_.kernel[0] * shape_.kernel[1] != 1 ||
+        shape_.in % block != 0 || shape_.out % block != 0)
+      return false;
+    return d == dnnl_desc(shape_.weights(), dnnl::memory::data_type::f32,
+                          dnnl::memory::format_tag::OIhw16i16o);
+  }
+
+  /// The weights' gradient as Caffe has it.
+  void unpack(float* to) {
+    if (!unpack_.made()) return;
+    if (unpacks_blocks_) {
+      unpack_weights(packed_gradient_.data(), shape_.out, shape_.in, to);
+      run_->count_reorder(shape_.out * shape_.in * sizeof(float));
+      return;
+    }
+    unpack_.point(DNNL_ARG_FROM, packed_gradient_.data());
+    unpack_.point(DNNL_ARG_TO, to);
+    unpack_.run();
+  }
+
+  /// What the fused ReLU's own backward would have done. Only over float32, see suits() of the sparse kernels.
   void mask_diff() {
     const float* y = top_->data;
     float* dy = top_->diff;
@@ -202,6 +225,8 @@ class convolution_kernel final : public kernel {
   }
 
   convolution_shape shape_;
+  dnnl_run* run_;
+  bool unpacks_blocks_ = false;
   parameter_reader bias_;
   gradient_slot weight_gradient_, bias_gradient_;
   convolution_layouts forward_layouts_, weights_layouts_, data_layouts_;
@@ -217,7 +242,8 @@ class convolution_kernel final : public kernel {
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
   require_convolvable(c.layer, c.bottom_shape(0), "CPU");
-  if (suits_winograd(c.state.graph, c.layer, c.bottom_shape(0), c.top_shape(0)))
+  if (c.state.math == cpu_math::fp32 &&
+      suits_winograd(c.state.graph, c.layer, c.bottom_shape(0), c.top_shape(0)))
     return make_winograd_convolution(c);
   return std::make_unique<convolution_kernel>(c);
 }

@@ -1,6 +1,7 @@
 // cpu/layers/eltwise.cpp - Eltwise: SUM with coefficients, PROD, MAX over two or more bottoms of one
 // shape.
 #include "cpu/fusion.hpp"
+#include "cpu/lanes.hpp"
 #include "cpu/layer.hpp"
 
 #include <cstring>
@@ -10,6 +11,8 @@ namespace {
 
 using operation = ::caffe::EltwiseParameter;
 
+/// T: the type of the top's values, and of the bottoms' in the top's layout.
+template <class T>
 class eltwise_kernel final : public kernel {
  public:
   explicit eltwise_kernel(const layer_context& c)
@@ -33,15 +36,15 @@ class eltwise_kernel final : public kernel {
 
   void forward(const pass&) override {
     if (how_ == operation::SUM) return sum();
-    float* y = top_->data;
+    T* y = as<T>(top_->data);
     const std::size_t size = top_->stored();
     for (std::size_t b = 0; b < bottoms_.size(); ++b) {
-      const float* x = bottoms_[b].x.load();
+      const T* x = as<T>(bottoms_[b].x.load());
       if (b == 0) {
         std::copy_n(x, size, y);
         std::fill(winner_.begin(), winner_.end(), std::uint16_t{0});
       } else if (how_ == operation::PROD) {
-        for (std::size_t i = 0; i < size; ++i) y[i] *= x[i];
+        for (std::size_t i = 0; i < size; ++i) y[i] = y[i] * x[i];
       } else {
         for (std::size_t i = 0; i < size; ++i) {
           // As Caffe: of the first two the second wins a tie, later ones lose theirs.
@@ -68,41 +71,42 @@ class eltwise_kernel final : public kernel {
   /// The first two bottoms in one pass, and a ReLU behind it in the last.
   void sum() {
     for (std::size_t b = 1; b < bottoms_.size(); ++b) {
-      const float* before = b == 1 ? bottoms_[0].x.load() : top_->data;
+      const T* before = as<T>(b == 1 ? bottoms_[0].x.load() : top_->data);
       const float k = b == 1 ? bottoms_[0].coefficient : 1;
       if (relu_slope_ && b + 1 == bottoms_.size()) {
         const float slope = *relu_slope_;
-        add(before, k, b, [slope](float v) { return v > 0 ? v : slope * v; });
+        add(before, k, b, [slope](auto v) { return where_positive(v, v, slope * v); });
       } else {
-        add(before, k, b, [](float v) { return v; });
+        add(before, k, b, [](auto v) { return v; });
       }
     }
   }
 
   template <class Ending>
-  void add(const float* before, float k_before, std::size_t b, Ending ending) {
-    const float* x = bottoms_[b].x.load();
+  void add(const T* before, float k_before, std::size_t b, Ending ending) {
+    const T* x = as<T>(bottoms_[b].x.load());
     const float k = bottoms_[b].coefficient;
-    float* y = top_->data;
-    const std::size_t size = top_->stored();
-    for (std::size_t i = 0; i < size; ++i) y[i] = ending(k_before * before[i] + k * x[i]);
+    T* y = as<T>(top_->data);
+    each_value<T>(top_->stored(), [=]<class V>(std::size_t i) {
+      store<V>(y + i, ending(k_before * load<V>(before + i) + k * load<V>(x + i)));
+    });
   }
 
   void write_diff(std::size_t b) {
-    const float* dy = top_->diff;
-    float* dx = bottoms_[b].dx.memory();
+    const T* dy = as<T>(top_->diff);
+    T* dx = as<T>(bottoms_[b].dx.memory());
     const std::size_t size = top_->stored();
     const float k = bottoms_[b].coefficient;
     if (how_ == operation::SUM) {
-      for (std::size_t i = 0; i < size; ++i) dx[i] = k * dy[i];
+      each_value<T>(size, [=]<class V>(std::size_t i) { store<V>(dx + i, k * load<V>(dy + i)); });
     } else if (how_ == operation::MAX) {
-      for (std::size_t i = 0; i < size; ++i) dx[i] = winner_[i] == b ? dy[i] : 0;
+      for (std::size_t i = 0; i < size; ++i) dx[i] = winner_[i] == b ? dy[i] : T(0);
     } else {  // the product of the others, without dividing: a factor may be zero
-      std::memcpy(dx, dy, size * sizeof(float));
+      std::memcpy(dx, dy, size * sizeof(T));
       for (std::size_t o = 0; o < bottoms_.size(); ++o) {
         if (o == b) continue;
-        const float* x = bottoms_[o].x.load();
-        for (std::size_t i = 0; i < size; ++i) dx[i] *= x[i];
+        const T* x = as<T>(bottoms_[o].x.load());
+        for (std::size_t i = 0; i < size; ++i) dx[i] = dx[i] * x[i];
       }
     }
     bottoms_[b].dx.store();
@@ -118,7 +122,9 @@ class eltwise_kernel final : public kernel {
 }  // namespace
 
 std::unique_ptr<kernel> make_eltwise(const layer_context& c) {
-  return std::make_unique<eltwise_kernel>(c);
+  return with_type(c.top(0).form, [&](auto of) -> std::unique_ptr<kernel> {
+    return std::make_unique<eltwise_kernel<decltype(of)>>(c);
+  });
 }
 
 }  // namespace poseidon::cpu

@@ -5,6 +5,12 @@
 namespace poseidon::cpu {
 namespace {
 
+/// Where oneDNN's kernels compute: in the bottom's layout, of float32.
+layout float_form_of(const layer_context& c) {
+  const layout form = c.bottom(0).form;
+  return form == layout::c16_bf16 ? layout::c16 : form;
+}
+
 class across_kernel final : public kernel {
  public:
   explicit across_kernel(const layer_context& c)
@@ -17,13 +23,21 @@ class across_kernel final : public kernel {
   }
 
   void forward(const pass&) override {
-    products_.forward(x_.load(), y_.memory());
+    with_type(x_.form(), [&](auto of) {
+      using T = decltype(of);
+      const T* x = as<T>(x_.load());
+      products_.forward(x, as<T>(y_.memory()));
+    });
     y_.store();
   }
 
   void backward(const pass&) override {
     if (!dx_.exists()) return;
-    products_.backward(x_.load(), dy_.load(), dx_.memory());
+    with_type(x_.form(), [&](auto of) {
+      using T = decltype(of);
+      const T *x = as<T>(x_.load()), *dy = as<T>(dy_.load());
+      products_.backward(x, dy, as<T>(dx_.memory()));
+    });
     dx_.store();
   }
 
@@ -40,13 +54,13 @@ class across_kernel final : public kernel {
 class lrn_kernel final : public kernel {
  public:
   explicit lrn_kernel(const layer_context& c)
-      : x_(c.bottom(0), part::data, c.bottom(0).form), y_(c.top(0), part::data, c.bottom(0).form) {
+      : x_(c.bottom(0), part::data, float_form_of(c)), y_(c.top(0), part::data, float_form_of(c)) {
     const auto& p = c.layer.spec.lrn_param();
     const bool within = p.norm_region() == ::caffe::LRNParameter::WITHIN_CHANNEL;
     const auto how =
         within ? dnnl::algorithm::lrn_within_channel : dnnl::algorithm::lrn_across_channels;
     const float k = within ? 1.0f : p.k();  // Caffe ignores k within channels
-    const dnnl_desc d = describe(c.bottom_shape(0), c.bottom(0).form);
+    const dnnl_desc d = describe(c.bottom_shape(0), float_form_of(c));
     dnnl_run& run = c.state.dnnl;
     const bool backward = c.wants_diff(0);
     const auto kind =
@@ -69,8 +83,8 @@ class lrn_kernel final : public kernel {
       backward_.bind(DNNL_ARG_WORKSPACE, f.workspace_desc());
       backward_.point(DNNL_ARG_WORKSPACE, workspace_.data());
     }
-    dx_ = view(c.bottom(0), part::diff, c.bottom(0).form);
-    dy_ = view(c.top(0), part::diff, c.bottom(0).form);
+    dx_ = view(c.bottom(0), part::diff, float_form_of(c));
+    dy_ = view(c.top(0), part::diff, float_form_of(c));
   }
 
   void forward(const pass&) override {

@@ -1,6 +1,5 @@
 // cpu/layers/pooling.cpp - the Pooling layer: MAX and AVE in the layout of its bottom.
-#include "cpu/kernels/ave_pool.hpp"
-#include "cpu/kernels/max_pool.hpp"
+#include "cpu/kernels/bf16_pool.hpp"
 #include "cpu/layer.hpp"
 #include "cpu/layers/sparse_convolution.hpp"
 
@@ -39,6 +38,12 @@ class ave_kernel final : public kernel {
       case layout::c16:
         ave_pool_forward<16>(shape_, planes_, x, y);
         break;
+      case layout::plain_bf16:
+        ave_pool_forward<1>(shape_, planes_, as<bfloat16>(x), as<bfloat16>(y));
+        break;
+      case layout::c16_bf16:
+        ave_pool_forward<16>(shape_, planes_, as<bfloat16>(x), as<bfloat16>(y));
+        break;
     }
     y_.store();
   }
@@ -56,6 +61,12 @@ class ave_kernel final : public kernel {
         break;
       case layout::c16:
         ave_pool_backward<16>(shape_, planes_, dy, dx);
+        break;
+      case layout::plain_bf16:
+        ave_pool_backward<1>(shape_, planes_, as<bfloat16>(dy), as<bfloat16>(dx));
+        break;
+      case layout::c16_bf16:
+        ave_pool_backward<16>(shape_, planes_, as<bfloat16>(dy), as<bfloat16>(dx));
         break;
     }
     dx_.store();
@@ -104,7 +115,8 @@ class plain_max_kernel final : public kernel {
   view x_, y_, mask_, dx_, dy_;
 };
 
-template <int Block>
+/// T: the type of the values.
+template <int Block, class T = float>
 class blocked_max_kernel final : public kernel {
  public:
   blocked_max_kernel(const layer_context& c, const pool_shape& s)
@@ -121,13 +133,15 @@ class blocked_max_kernel final : public kernel {
   }
 
   void forward(const pass&) override {
-    max_pool_forward<Block>(shape_, planes_, x_.load(), y_.memory(), choice_->at.data());
+    const T* x = as<T>(x_.load());
+    max_pool_forward<Block>(shape_, planes_, x, as<T>(y_.memory()), choice_->at.data());
     y_.store();
   }
 
   void backward(const pass&) override {
     if (!dx_.exists()) return;
-    max_pool_backward<Block>(shape_, planes_, dy_.load(), choice_->at.data(), dx_.memory());
+    const T* dy = as<T>(dy_.load());
+    max_pool_backward<Block>(shape_, planes_, dy, choice_->at.data(), as<T>(dx_.memory()));
     dx_.store();
   }
 
@@ -149,10 +163,11 @@ std::unique_ptr<kernel> make_pooling(const layer_context& c) {
   if (p.pool() == ::caffe::PoolingParameter::STOCHASTIC) return make_stochastic_pooling(c);
   if (p.pool() == ::caffe::PoolingParameter::AVE) return std::make_unique<ave_kernel>(c, s);
   const layout form = c.bottom(0).form;
-  if (form == layout::plain || c.layer.tops.size() > 1 || s.kernel_h * s.kernel_w > 256) {
+  if (block_of(form) == 1 || c.layer.tops.size() > 1 || s.kernel_h * s.kernel_w > 256) {
     return std::make_unique<plain_max_kernel>(c, s);
   }
   if (form == layout::c8) return std::make_unique<blocked_max_kernel<8>>(c, s);
+  if (form == layout::c16_bf16) return std::make_unique<blocked_max_kernel<16, bfloat16>>(c, s);
   return std::make_unique<blocked_max_kernel<16>>(c, s);
 }
 

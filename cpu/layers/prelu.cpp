@@ -33,7 +33,7 @@ class prelu_kernel final : public kernel {
       const V slope = of_channel<V>(slopes_.data(), r);
       for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
         const V v = load<V>(x + i);
-        store(y + i, v > 0 ? v : v * slope);
+        store(y + i, where_positive(v, v, v * slope));
       }
     });
   }
@@ -48,7 +48,7 @@ class prelu_kernel final : public kernel {
       const V slope = of_channel<V>(slopes_.data(), r);
       for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
         const V d = load<V>(dy + i);
-        store(dx + i, load<V>(x + i) > 0 ? d : d * slope);
+        store(dx + i, where_positive(load<V>(x + i), d, d * slope));
       }
     });
     dx_.store();
@@ -58,7 +58,7 @@ class prelu_kernel final : public kernel {
   /// Calls f.operator()<V>(run) for every run.
   template <class F>
   void each(F f) const {
-    with_lanes(form_, [&](auto like) {
+    with_lanes(form_, [&](auto like, auto) {
       each_run(form_, extent_,
                [&](const channel_run& r) { f.template operator()<decltype(like)>(r); });
     });
@@ -69,7 +69,7 @@ class prelu_kernel final : public kernel {
     each([&]<class V>(const channel_run& r) {
       add_to_channels(sums.data(), r, sum_over<V>(r, [&]<class W>(std::size_t i) -> W {
                         const W v = load<W>(x + i);
-                        return v > 0 ? W{} : v * load<W>(dy + i);
+                        return where_positive(v, W{}, v * load<W>(dy + i));
                       }));
     });
     float* g = gradient_.begin();

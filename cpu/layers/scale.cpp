@@ -77,7 +77,7 @@ class scale_kernel final : public kernel {
       c.state.forward_fused[relu->layer] = true;
       c.state.backward_fused[relu->layer] = c.layer.needs_backward;
     }
-    if (in_place_ && !pair_ && factor_.wanted()) kept_ = buffer(top_->stored());
+    if (in_place_ && !pair_ && factor_.wanted()) kept_ = buffer(top_->memory());
     if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, form_);
   }
 
@@ -85,25 +85,27 @@ class scale_kernel final : public kernel {
     if (factor_.exists()) factor_.load(extent_.channels);
     if (bias_.exists()) bias_.load(extent_.channels);
     if (pair_) return normalize();
-    const float* x = x_.load();
-    if (kept_.size() != 0) std::copy_n(x, kept_.size(), kept_.data());
-    write(
-        [x]<class V>(const channel_run&) { return [x](std::size_t i) { return load<V>(x + i); }; });
+    const float* from = x_.load();
+    if (kept_.size() != 0) std::copy_n(from, kept_.size(), kept_.data());
+    write([from]<class V, class T>(const channel_run&) {
+      return [x = as<T>(from)](std::size_t i) { return load<V>(x + i); };
+    });
   }
 
   void backward(const pass&) override {
     std::vector<double> sum(factor_.by_channel.size()), dot(factor_.by_channel.size());
     const bool wants_dot = factor_.wanted() || pair_, wants_sum = bias_.wanted() || pair_;
-    const float* x = !wants_dot          ? nullptr
-                     : pair_             ? pair_->normalized.data()
-                     : kept_.size() != 0 ? kept_.data()
-                                         : x_.load();
+    const float* values = !wants_dot          ? nullptr
+                          : pair_             ? pair_->normalized.data()
+                          : kept_.size() != 0 ? kept_.data()
+                                              : x_.load();
     // Block by block: a block stays in the cache from one loop to the next.
-    with_lanes(form_, [&](auto like) {
+    with_lanes(form_, [&](auto like, auto of) {
       using V = decltype(like);
+      using T = decltype(of);
+      const T *x = as<T>(values), *dy = as<T>(top_->diff);
       each_run(form_, extent_, [&](const channel_run& r) {
-        const float* dy = top_->diff;
-        if (relu_slope_) mask(r);
+        if (relu_slope_) mask<V, T>(r);
         if (wants_dot)
           add_to_channels(dot.data(), r, sum_over<V>(r, [&]<class W>(std::size_t i) {
                             return load<W>(dy + i) * load<W>(x + i);
@@ -111,7 +113,7 @@ class scale_kernel final : public kernel {
         if (wants_sum)
           add_to_channels(sum.data(), r,
                           sum_over<V>(r, [&]<class W>(std::size_t i) { return load<W>(dy + i); }));
-        if (!pair_ && dx_.exists()) write_diff<V>(r);
+        if (!pair_ && dx_.exists()) write_diff<V, T>(r);
       });
     });
     if (factor_.wanted()) factor_.write(dot, extent_.channels);
@@ -128,9 +130,9 @@ class scale_kernel final : public kernel {
  private:
   /// Computes the BatchNorm's values on the way: no blob holds them.
   void normalize() {
-    const float* x = pair_->x;
-    float* kept = pair_->normalized.data();
-    write([&, x, kept]<class V>(const channel_run& r) {
+    write([&]<class V, class T>(const channel_run& r) {
+      const T* x = as<T>(pair_->x);
+      T* kept = as<T>(pair_->normalized.data());
       const V mean = of_channel<V>(pair_->mean.data(), r);
       const V scale = of_channel<V>(pair_->scale.data(), r);
       return [=](std::size_t i) {
@@ -153,17 +155,18 @@ class scale_kernel final : public kernel {
 
   template <bool Relu, class Of>
   void write_all(Of of) {
-    float* y = top_->data;
     const float slope = relu_slope_.value_or(1);
-    with_lanes(form_, [&](auto like) {
+    with_lanes(form_, [&](auto like, auto of_value) {
       using V = decltype(like);
+      using T = decltype(of_value);
+      T* y = as<T>(top_->data);
       each_run(form_, extent_, [&](const channel_run& r) {
         const V factor = of_channel<V>(factor_.by_channel.data(), r);
         const V bias = of_channel<V>(bias_.by_channel.data(), r);
-        const auto x = of.template operator()<V>(r);
+        const auto x = of.template operator()<V, T>(r);
         for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
           V v = x(i) * factor + bias;
-          if constexpr (Relu) v = v > 0 ? v : v * slope;
+          if constexpr (Relu) v = where_positive(v, v, v * slope);
           store(y + i, v);
         }
       });
@@ -171,17 +174,21 @@ class scale_kernel final : public kernel {
   }
 
   /// The ReLU's backward pass, which leaves its gradient where it was.
+  template <class V, class T>
   void mask(const channel_run& r) {
-    const float* y = top_->data;
-    float* dy = top_->diff;
+    const T* y = as<T>(top_->data);
+    T* dy = as<T>(top_->diff);
     const float slope = *relu_slope_;
-    for (std::size_t i = r.at; i < r.at + r.size; ++i) dy[i] *= y[i] > 0 ? 1.0f : slope;
+    for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+      const V d = load<V>(dy + i);
+      store(dy + i, where_positive(load<V>(y + i), d, d * slope));
+    }
   }
 
-  template <class V>
+  template <class V, class T>
   void write_diff(const channel_run& r) {
-    const float* dy = top_->diff;
-    float* dx = dx_.memory();
+    const T* dy = as<T>(top_->diff);
+    T* dx = as<T>(dx_.memory());
     if (!factor_.exists() && dx == dy) return;
     const V factor = of_channel<V>(factor_.by_channel.data(), r);
     for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>)

@@ -366,6 +366,8 @@ class sparse_kernel final : public sparse_backward {
 
 bool suits(const layer_context& c, const convolution_shape& s, std::size_t most_row_weights) {
   if (c.state.options.keep_all_diffs || !c.layer.needs_backward) return false;
+  // Dense products of bfloat16 are faster than these of float32.
+  if (is_bf16(c.bottom(0).form) || is_bf16(c.top(0).form)) return false;
   if (s.axes() != 2 || s.groups != 1 || c.layer.bottoms.size() != 1) return false;
   const std::size_t row_weights = s.out * static_cast<std::size_t>(s.kernel[1]) * s.in;
   return s.dilation[0] == 1 && s.dilation[1] == 1 && row_weights <= most_row_weights;

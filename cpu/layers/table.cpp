@@ -4,7 +4,7 @@ namespace poseidon::cpu {
 namespace {
 
 constexpr layer_type table[] = {
-    {"AbsVal", make_activation, layout_habit::follows},
+    {"AbsVal", make_activation, layout_habit::floats},
     {"Accuracy", make_accuracy, layout_habit::plain},
     {"ArgMax", make_argmax, layout_habit::plain},
     {"BNLL", make_activation, layout_habit::plain},
@@ -20,7 +20,7 @@ constexpr layer_type table[] = {
     {"Deconvolution", make_deconvolution, layout_habit::plain},
     {"Dropout", make_dropout, layout_habit::plain},
     {"DummyData", make_source, layout_habit::plain},
-    {"ELU", make_activation, layout_habit::follows},
+    {"ELU", make_activation, layout_habit::floats},
     {"Eltwise", make_eltwise, layout_habit::follows},
     {"Embed", make_embed, layout_habit::plain},
     {"EuclideanLoss", make_euclidean_loss, layout_habit::plain},
@@ -41,7 +41,7 @@ constexpr layer_type table[] = {
     {"MVN", make_mvn, layout_habit::plain},
     {"MemoryData", make_source, layout_habit::plain},
     {"MultinomialLogisticLoss", make_multinomial_logistic_loss, layout_habit::plain},
-    {"PReLU", make_prelu, layout_habit::follows},
+    {"PReLU", make_prelu, layout_habit::floats},
     {"Parameter", make_parameter, layout_habit::plain},
     {"Pooling", make_pooling, layout_habit::follows},
     {"Power", make_activation, layout_habit::plain},
@@ -58,7 +58,7 @@ constexpr layer_type table[] = {
     {"SoftmaxWithLoss", make_softmax_loss, layout_habit::plain},
     {"Split", make_split, layout_habit::follows},
     {"Swish", make_activation, layout_habit::plain},
-    {"TanH", make_activation, layout_habit::follows},
+    {"TanH", make_activation, layout_habit::floats},
     {"Threshold", make_activation, layout_habit::plain},
     {"Tile", make_tile, layout_habit::plain},
     {"WindowData", make_source, layout_habit::plain},

@@ -34,7 +34,7 @@ winograd_convolution convolution_for(const layer_context& c, layout form) {
 class winograd_kernel final : public kernel {
  public:
   explicit winograd_kernel(const layer_context& c)
-      : form_(choose_layouts(c.state.graph, c.layer).out),
+      : form_(choose_layouts(c.state.graph, c.layer, cpu_math::fp32).out),
         convolution_(convolution_for(c, form_)),
         run_(&c.state.dnnl),
         weights_(c.parameter(0)),
@@ -107,7 +107,7 @@ bool suits_winograd(const net& graph, const net_layer& layer, const shape& botto
       return false;
   }
   // This also says whether groups fill their blocks.
-  const convolution_layouts l = choose_layouts(graph, layer);
+  const convolution_layouts l = choose_layouts(graph, layer, cpu_math::fp32);
   if (l.in != l.out || l.out == layout::plain) return false;
   const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
   return (taps == 3 || taps == 5) && tiles * top[0] >= fewest_tiles &&

@@ -245,7 +245,7 @@ class Gpu(unittest.TestCase):
         refused(gpu("7"), 1, "--devices 7: there is no GPU 7: this machine has 6 (0 to 5)", "device-query")
         refused(gpu("0,0"), 2, "GPU 0 is named twice", "--logical-devices")
         refused(gpu("0,"), 2, "the numbers of GPUs with commas between them")
-        refused(["--devices", "cpu:1", "--math", "tf32"], 2, "--math belongs to GPUs")
+        refused(["--devices", "cpu:1", "--math", "tf32"], 2, "--math tf32 belongs to GPUs")
         refused(["--devices", "cpu:1", *NHWC], 2, "--layout belongs to GPUs")
         refused(gpu() + ["--layout", "chw"], 2, "--layout", "auto,nchw,nhwc")
         refused(gpu("0,1", logical=1), 2, "--logical-devices 1 are fewer than the 2 GPUs")

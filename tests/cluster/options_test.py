@@ -15,7 +15,7 @@ ROLES = ("alone", "first", "joiner", "witness")
 VALUES = {
     "--solver": ["s.prototxt"], "--weights": ["w.caffemodel"], "--snapshot": ["s.solverstate"], "--keep-snapshots": [2],
     "--keep-best": ["accuracy"], "--stop-at": ["accuracy=0.9"], "--seed": [3], "--data-root": ["d"], "--readers": [2],
-    "--synthetic": [None, "3x8x8"], "--devices": ["0", "cpu:2", "replay:p", "replay:p,fifo"], "--gpu": ["0"], "--math": ["fp32", "bf16"],
+    "--synthetic": [None, "3x8x8"], "--devices": ["0", "cpu:2", "replay:p", "replay:p,fifo"], "--gpu": ["0"], "--math": ["fp32", "bf16", "auto"],
     "--layout": ["nchw"], "--gpu-plugin": ["p.so"], "--listen": ["127.0.0.1:0"], "--nodes": [2, 1], "--join": ["127.0.0.1:1"],
     "--token-file": ["token"], "--tls-cert": [None], "--tls-key": [None], "--tls-ca": [None], "--silence-limit": [3, "auto"],
     "--progress-limit": [9], "--survive": [1], "--lost-state": ["zero", "end"], "--batch-share": ["3,1", "equal"],

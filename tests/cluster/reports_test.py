@@ -49,7 +49,7 @@ class Reports(unittest.TestCase):
                 with self.assertRaisesRegex(SystemExit, r"routes\.md has no lines <!-- begin routes --> and <!-- end routes -->"):
                     report.write("routes", TABLE, folder)
                 self.assertEqual((folder / "routes.md").read_text(), text)
-        with self.assertRaisesRegex(SystemExit, 'there is no section "nonsense": small-nets'):
+        with self.assertRaisesRegex(SystemExit, 'there is no section "nonsense": math, small-nets'):
             report.write("nonsense", TABLE)
 
     def test_tools_write_sections_that_are_known(self):

@@ -94,7 +94,7 @@ bool is_wanted(const options& o, const std::string& name) {
 
 /// Every case on a device of its own, as a node has one.
 poseidon::oracle::device_maker maker_of(const options& o) {
-  if (!o.gpu) return poseidon::make_cpu_device;
+  if (!o.gpu) return [] { return poseidon::make_cpu_device(); };
   poseidon::plugin_choice choice;
   choice.ordinals = {*o.gpu};
   choice.math = poseidon::device_math::fp32;

@@ -121,7 +121,8 @@ inline void check_both_on(const std::shared_ptr<device>& with, const comparison&
     compare("gradient of " + n.parameters[p].name, gpu.gradient(p), cpu.gradient(p));
 }
 
-/// In both layouts, and with NHWC reaching every layer: behind convolutions of what is noise; there in bfloat16, too.
+/// In both layouts, and with NHWC reaching every layer: behind convolutions of what is noise; there in bfloat16, too, also on a processor
+/// that multiplies it.
 inline void check_both(const net& n, const named_values& inputs = {},
                        const std::function<void(running_net&)>& prepare = {}) {
   const comparison same = [](const auto& ours, const auto& wanted) {
@@ -136,6 +137,8 @@ inline void check_both(const net& n, const named_values& inputs = {},
       behind_convolutions(n, [&](const std::string& name) { return !inputs.contains(name); });
   check_both_on(strict_gpu(device_layout::nhwc), same, behind, inputs, prepare);
   check_both_on(bf16_gpu(), alike, behind, inputs, prepare);
+  if (multiplies_bf16())
+    check_both_on(make_cpu_device(cpu_math::bf16), alike, behind, inputs, prepare);
 }
 
 /// A net of one layer over inputs x0, x1, ... of the given shapes; its tops are y0, y1, ...

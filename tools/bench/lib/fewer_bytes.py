@@ -64,7 +64,8 @@ def wired(format_):
 
 EXACT = Rung("net float32", wired("float32"))
 OF_NETS = [EXACT, *(Rung(f"net {f}", wired(f), EXACT.name) for f in ("bfloat16", "int8", "int4")),
-           *(Rung(f"net rank {r}", ("--rank", str(r)), EXACT.name) for r in (8, 4))]
+           *(Rung(f"net rank {r}", ("--rank", str(r)), EXACT.name) for r in (8, 4)),
+           Rung("net math bf16", ("--math", "bf16"), EXACT.name)]  # as many bytes: what is rounded lies between layers
 SCRIPT = Rung("script float32")
 ROUNDED = {f: Rung(f"script {f}", wired(f), SCRIPT.name, more=f == "bfloat16") for f in ("bfloat16", "int8", "int4")}
 SHARDS = Rung("shards float32", ("--mode", "shards"), SCRIPT.name, more=True)
@@ -79,7 +80,9 @@ RUNGS = {"lenet": OF_PICTURES, "resnet20": OF_PICTURES, "gpt": [SCRIPT, *ROUNDED
 
 @functools.cache
 def can_run(rung):
-    """Whether this build has what the rung needs: a low rank."""
+    """Whether this build and this processor have what the rung needs: a low rank, products of bfloat16."""
+    if "--math" in rung.words:
+        return "avx512_bf16" in pathlib.Path("/proc/cpuinfo").read_text()
     if "--rank" not in rung.words:
         return True
     if rung.kind == "net":
@@ -102,7 +105,8 @@ def of_nodes(folder, task, rung, seed, iterations):
         common = ["--devices", "cpu:1", "--data-root", folder, "--silence-limit", PATIENT_SILENCE_S]
         first = c.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", NODES, "--routes", routes, "--seed", seed, "--survive", 0, "--json", *rung.words, *common)
         address = first.wait_for(r"listening on ([\d.]+:\d+)")[1]
-        others = [c.node("--join", address, *common) for _ in range(NODES - 1)]
+        of_each = rung.words if "--math" in rung.words else ()
+        others = [c.node("--join", address, *of_each, *common) for _ in range(NODES - 1)]
         codes = [node.wait(LIMIT_S) for node in (first, *others)]
         events = [json.loads(line) for line in first.lines if line.startswith("{")]
     tested = [e["outputs"] for e in events if e["event"] == "test"]

@@ -9,6 +9,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent.parent
 FOLDER = ROOT / "docs/measurements"
 PLACES = {  # the section between <!-- begin SECTION --> and <!-- end SECTION --> -> its file
+    "math": "cpu-bfloat16.md",
     "small-nets": "cpu-training.md",
     "large-nets": "cpu-training.md",
     "convergence": "convergence.md",
