@@ -242,8 +242,7 @@ class convolution_kernel final : public kernel {
 
 std::unique_ptr<kernel> make_convolution(const layer_context& c) {
   require_convolvable(c.layer, c.bottom_shape(0), "CPU");
-  if (c.state.math == cpu_math::fp32 &&
-      suits_winograd(c.state.graph, c.layer, c.bottom_shape(0), c.top_shape(0)))
+  if (suits_winograd(c.state.graph, c.layer, c.bottom_shape(0), c.top_shape(0), c.state.math))
     return make_winograd_convolution(c);
   return std::make_unique<convolution_kernel>(c);
 }

@@ -4,9 +4,10 @@
 
 namespace poseidon::cpu::winograd {
 
-const passes& passes_for(std::size_t lanes, std::size_t taps) {
-  if (lanes == 16) return wide_passes(taps);
-  return taps == 3 ? avx2::all_passes<avx2::form<3>> : avx2::all_passes<avx2::form<5>>;
+const passes& passes_for(layout form, std::size_t taps) {
+  if (form != layout::c8) return wide_passes(form, taps);
+  return taps == 3 ? avx2::all_passes<avx2::form<3>, float>
+                   : avx2::all_passes<avx2::form<5>, float>;
 }
 
 }  // namespace poseidon::cpu::winograd

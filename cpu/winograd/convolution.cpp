@@ -2,14 +2,15 @@
 
 namespace poseidon::cpu {
 
-winograd_convolution::winograd_convolution(const winograd_shape& s, std::size_t groups,
-                                           std::size_t lanes, std::size_t taps)
-    : shape_(s), groups_(groups), passes_(winograd::passes_for(lanes, taps)) {}
+winograd_convolution::winograd_convolution(const winograd_shape& s, std::size_t groups, layout form,
+                                           std::size_t taps)
+    : shape_(s), groups_(groups), passes_(winograd::passes_for(form, taps)) {}
 
 template <class F>
 void winograd_convolution::each_group(F f) const {
-  const auto floats = [lanes = passes_.lanes](const winograd_image& i) {
-    return (i.channels + lanes - 1) / lanes * lanes * i.height * i.width;
+  const auto floats = [this](const winograd_image& i) {
+    const std::size_t blocks = (i.channels + passes_.lanes - 1) / passes_.lanes;
+    return blocks * passes_.lanes * i.height * i.width * passes_.value_bytes / sizeof(float);
   };
   const std::size_t weights =
       shape_.in.channels * shape_.out.channels * passes_.taps * passes_.taps;

@@ -77,9 +77,9 @@ class steps {
   std::size_t all_ = 0, done_ = 0;
 };
 
-template <class Form>
-void convolve(const winograd_shape& s, const weight_order& order, const float* x,
-              const float* weights, const winograd_ending& ending, float* y, float* scratch) {
+template <class Form, class T>
+void convolve(const winograd_shape& s, const weight_order& order, const T* x, const float* weights,
+              const winograd_ending& ending, T* y, float* scratch) {
   const workplace<Form> at(s, false, scratch);
   std::fill_n(at.bias, at.bias_floats(s), 0.0f);
   if (ending.bias != nullptr) std::copy_n(ending.bias, s.out.channels, at.bias);
@@ -102,10 +102,21 @@ void convolve(const winograd_shape& s, const weight_order& order, const float* x
   });
 }
 
-template <class Form>
+/// Memory of blobs counts as floats, also where it holds values of another type T.
+template <class T>
+T* values_in(float* memory) {
+  return reinterpret_cast<T*>(memory);
+}
+template <class T>
+const T* values_in(const float* memory) {
+  return reinterpret_cast<const T*>(memory);
+}
+
+template <class Form, class T>
 void forward(const winograd_shape& s, const float* x, const float* weights,
              const winograd_ending& ending, float* y, float* scratch) {
-  convolve<Form>(s, forward_order<Form>(s), x, weights, ending, y, scratch);
+  convolve<Form>(s, forward_order<Form>(s), values_in<T>(x), weights, ending, values_in<T>(y),
+                 scratch);
 }
 
 /// The convolution from the gradient of y to that of x.
@@ -114,15 +125,17 @@ winograd_shape turned(const winograd_shape& s) {
   return {s.samples, s.out, s.in, Form::taps - 1 - s.pad_h, Form::taps - 1 - s.pad_w};
 }
 
-template <class Form>
+template <class Form, class T>
 void backward_data(const winograd_shape& s, const float* dy, const float* weights, float* dx,
                    float* scratch) {
-  convolve<Form>(turned<Form>(s), backward_order<Form>(s), dy, weights, {}, dx, scratch);
+  convolve<Form>(turned<Form>(s), backward_order<Form>(s), values_in<T>(dy), weights, {},
+                 values_in<T>(dx), scratch);
 }
 
-template <class Form>
-void backward_weights(const winograd_shape& s, const float* x, const float* dy, float* dw,
-                      float* db, float* scratch) {
+template <class Form, class T>
+void backward_weights(const winograd_shape& s, const float* x_memory, const float* dy_memory,
+                      float* dw, float* db, float* scratch) {
+  const T *x = values_in<T>(x_memory), *dy = values_in<T>(dy_memory);
   const workplace<Form> at(s, true, scratch);
   const weight_order order = forward_order<Form>(s);
   prefetcher ahead;
@@ -155,8 +168,13 @@ std::size_t scratch_floats(const winograd_shape& s) {
   return std::max({floats(s, false), floats(turned<Form>(s), false), floats(s, true)});
 }
 
-template <class Form>
-constexpr passes all_passes{lanes,         Form::taps,          scratch_floats<Form>,
-                            forward<Form>, backward_data<Form>, backward_weights<Form>};
+template <class Form, class T>
+constexpr passes all_passes{lanes,
+                            Form::taps,
+                            sizeof(T),
+                            scratch_floats<Form>,
+                            forward<Form, T>,
+                            backward_data<Form, T>,
+                            backward_weights<Form, T>};
 
 }  // namespace poseidon::cpu::winograd::POSEIDON_VECTORS

@@ -27,14 +27,14 @@ winograd_convolution convolution_for(const layer_context& c, layout form) {
            image_for(c.top(0), form, s.groups), static_cast<std::size_t>(s.pad[0]),
            static_cast<std::size_t>(s.pad[1])},
           s.groups,
-          block_of(form),
+          form,
           static_cast<std::size_t>(s.kernel[0])};
 }
 
 class winograd_kernel final : public kernel {
  public:
   explicit winograd_kernel(const layer_context& c)
-      : form_(choose_layouts(c.state.graph, c.layer, cpu_math::fp32).out),
+      : form_(choose_layouts(c.state.graph, c.layer, c.state.math).out),
         convolution_(convolution_for(c, form_)),
         run_(&c.state.dnnl),
         weights_(c.parameter(0)),
@@ -94,8 +94,8 @@ class winograd_kernel final : public kernel {
 
 }  // namespace
 
-bool suits_winograd(const net& graph, const net_layer& layer, const shape& bottom,
-                    const shape& top) {
+bool suits_winograd(const net& graph, const net_layer& layer, const shape& bottom, const shape& top,
+                    cpu_math math) {
   const auto& p = layer.spec.convolution_param();
   if (p.engine() == ::caffe::ConvolutionParameter::CAFFE || layer.bottoms.size() != 1) return false;
   const convolution_shape s = resolve_convolution(layer, bottom);
@@ -107,8 +107,8 @@ bool suits_winograd(const net& graph, const net_layer& layer, const shape& botto
       return false;
   }
   // This also says whether groups fill their blocks.
-  const convolution_layouts l = choose_layouts(graph, layer, cpu_math::fp32);
-  if (l.in != l.out || l.out == layout::plain) return false;
+  const convolution_layouts l = choose_layouts(graph, layer, math);
+  if (l.in != l.out || block_of(l.out) == 1) return false;
   const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
   return (taps == 3 || taps == 5) && tiles * top[0] >= fewest_tiles &&
          tiles * 16 <= 2 * top[2] * top[3];

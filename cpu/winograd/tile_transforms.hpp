@@ -16,17 +16,17 @@ struct strip {
 
 /// What a run of tiles sees of an image: its rows, those outside being zeros, and how many of the columns are
 /// before, in and after the image.
-template <std::size_t Rows>
+template <std::size_t Rows, class T>
 struct strip_source {
-  const float* rows[Rows];
+  const T* rows[Rows];
   std::size_t before = 0, columns = 0, after = 0;
 };
 
 /// The part of an image that tiles see which begin `pad` before it and are Rows inputs high and wide.
-template <std::size_t Rows>
-strip_source<Rows> see(const winograd_image& image, std::size_t pad_h, std::size_t pad_w,
-                       const tile_run& run, const float* plane, const float* zeros) {
-  strip_source<Rows> s;
+template <std::size_t Rows, class T>
+strip_source<Rows, T> see(const winograd_image& image, std::size_t pad_h, std::size_t pad_w,
+                          const tile_run& run, const T* plane, const T* zeros) {
+  strip_source<Rows, T> s;
   const std::size_t wide = outputs * (run.count - 1) + Rows;
   const std::size_t left = outputs * run.column;  // counted with the padding, as `top`
   const std::size_t top = outputs * run.row;
@@ -46,8 +46,8 @@ POSEIDON_WIDE_INLINE void clear(float* to, std::size_t vectors) {
 }
 
 /// Transforms a run of tiles, first down the columns, which neighbours share, then along the rows.
-template <class Transform>
-POSEIDON_WIDE void transform_run(const strip_source<Transform::from>& s, std::size_t tiles,
+template <class Transform, class T>
+POSEIDON_WIDE void transform_run(const strip_source<Transform::from, T>& s, std::size_t tiles,
                                  float* strip, std::size_t strip_step, float* to,
                                  std::size_t point_step) {
   constexpr std::size_t from = Transform::from, points = Transform::to;
@@ -94,10 +94,10 @@ POSEIDON_WIDE_INLINE void transform_outputs(const float* from, std::size_t point
   }
 }
 
-/// The other dimension: outputs [rows, columns) of a tile, `line` floats from row to row.
-template <class Form>
+/// The other dimension: outputs [rows, columns) of a tile, `line` values from row to row.
+template <class Form, class T>
 POSEIDON_WIDE_INLINE void write_rows(const vector (&half)[outputs][Form::points], vector bias,
-                                     float slope, std::size_t rows, std::size_t columns, float* y,
+                                     float slope, std::size_t rows, std::size_t columns, T* y,
                                      std::size_t line) {
   for (std::size_t r = 0; r < rows; ++r, y += line) {
     vector out[outputs];
@@ -111,10 +111,10 @@ POSEIDON_WIDE_INLINE void write_rows(const vector (&half)[outputs][Form::points]
 }
 
 /// The products of a run of tiles to outputs of one block of channels.
-template <class Form>
+template <class Form, class T>
 POSEIDON_WIDE void write_run(const float* from, std::size_t point_step, const float* bias,
                              float slope, const tile_run& run, const winograd_image& image,
-                             float* plane) {
+                             T* plane) {
   const vector b = load(bias);
   const std::size_t top = outputs * run.row, line = image.width * lanes;
   const std::size_t rows = std::min(outputs, image.height - top);
@@ -127,17 +127,18 @@ POSEIDON_WIDE void write_run(const float* from, std::size_t point_step, const fl
   }
 }
 
-template <class Form, class Transform>
+template <class Form, class Transform, class T>
 void transform_tiles(const tile_range& tiles, const winograd_image& image, std::size_t pad_h,
-                     std::size_t pad_w, const float* blob, float* scratch, float* to) {
+                     std::size_t pad_w, const T* blob, float* scratch, float* to) {
   const spectrum s = tiles_of<Form>(image, tiles.at_once);
   const std::size_t step = strip<Form>(tiles.at_once).step;
   float* zeros = scratch + Form::points * step;
   std::fill_n(zeros, step, 0.0f);
   each_run(tiles, [&](const tile_run& run) {
     for (std::size_t block = 0; block < s.blocks; ++block) {
-      const auto source = see<Transform::from>(image, pad_h, pad_w, run,
-                                               plane_of(image, run.sample, block, blob), zeros);
+      const auto source =
+          see<Transform::from>(image, pad_h, pad_w, run, plane_of(image, run.sample, block, blob),
+                               reinterpret_cast<const T*>(zeros));
       transform_run<Transform>(source, run.count, scratch, step,
                                to + block * s.block_step() + run.at * lanes, s.point_step());
     }
@@ -145,23 +146,22 @@ void transform_tiles(const tile_range& tiles, const winograd_image& image, std::
 }
 
 /// The inputs that tiles see to their values at the points, tiles_of(image). `scratch` has room for a strip.
-template <class Form>
+template <class Form, class T>
 void transform_inputs(const tile_range& tiles, const winograd_image& image, std::size_t pad_h,
-                      std::size_t pad_w, const float* x, float* scratch, float* to) {
+                      std::size_t pad_w, const T* x, float* scratch, float* to) {
   transform_tiles<Form, typename Form::input_transform>(tiles, image, pad_h, pad_w, x, scratch, to);
 }
 
 /// The gradients of tiles' outputs to those of their products.
-template <class Form>
-void transform_gradients(const tile_range& tiles, const float* dy, float* scratch, float* to) {
+template <class Form, class T>
+void transform_gradients(const tile_range& tiles, const T* dy, float* scratch, float* to) {
   transform_tiles<Form, typename Form::output_gradient>(tiles, tiles.tiled, 0, 0, dy, scratch, to);
 }
 
 /// Products of `blocks` blocks of channels from `first` on, m, to outputs; `bias` has a value for each lane of each block.
-template <class Form>
+template <class Form, class T>
 void write_outputs(const tile_range& tiles, std::size_t first, std::size_t blocks,
-                   const spectrum& m, const float* products, const float* bias, float slope,
-                   float* y) {
+                   const spectrum& m, const float* products, const float* bias, float slope, T* y) {
   each_run(tiles, [&](const tile_run& run) {
     for (std::size_t b = 0; b < blocks; ++b)
       write_run<Form>(products + b * m.block_step() + run.at * lanes, m.point_step(),
@@ -170,14 +170,16 @@ void write_outputs(const tile_range& tiles, std::size_t first, std::size_t block
   });
 }
 
-POSEIDON_WIDE inline void sum_plane(const float* plane, std::size_t size, float* sum) {
+template <class T>
+POSEIDON_WIDE inline void sum_plane(const T* plane, std::size_t size, float* sum) {
   vector s = load(sum);
   for (std::size_t i = 0; i < size; ++i) s += load_unaligned(plane + i * lanes);
   store(sum, s);
 }
 
 /// Sums of all gradients by channel, for each lane of each block.
-inline void sum_planes(const winograd_shape& s, const float* dy, float* sums) {
+template <class T>
+void sum_planes(const winograd_shape& s, const T* dy, float* sums) {
   const std::size_t blocks = blocks_of(s.out.channels);
   std::fill_n(sums, blocks * lanes, 0.0f);
   for (std::size_t n = 0; n < s.samples; ++n)

@@ -101,8 +101,8 @@ void each_run(const tile_range& tiles, F f) {
 }
 
 /// Planes of a block of channels, as blobs hold them.
-template <class Float>
-Float* plane_of(const winograd_image& i, std::size_t sample, std::size_t block, Float* blob) {
+template <class T>
+T* plane_of(const winograd_image& i, std::size_t sample, std::size_t block, T* blob) {
   return blob + sample * i.sample_step + block * i.height * i.width * lanes;
 }
 
@@ -112,15 +112,18 @@ class prefetcher {
  public:
   void clear() { pieces_.clear(); }
   /// What lies at the places of the tiles' outputs in a blob of such images.
-  void add(const tile_range& tiles, const winograd_image& image, const float* blob) {
+  template <class T>
+  void add(const tile_range& tiles, const winograd_image& image, const T* blob) {
     each_run(tiles, [&](const tile_run& run) {
       const std::size_t left = outputs * run.column, top = outputs * run.row;
       if (left >= image.width) return;
       const std::size_t wide = std::min(outputs * run.count, image.width - left);
       for (std::size_t block = 0; block < blocks_of(image.channels); ++block) {
-        const float* plane = plane_of(image, run.sample, block, blob);
+        const T* plane = plane_of(image, run.sample, block, blob);
         for (std::size_t row = top; row < std::min(top + outputs, image.height); ++row)
-          pieces_.push_back({plane + (row * image.width + left) * lanes, wide * lanes});
+          pieces_.push_back(
+              {reinterpret_cast<const char*>(plane + (row * image.width + left) * lanes),
+               wide * lanes * sizeof(T)});
       }
     });
   }
@@ -128,14 +131,14 @@ class prefetcher {
   __attribute__((always_inline)) void part(std::size_t which, std::size_t parts) const {
     const std::size_t end = pieces_.size() * (which + 1) / parts;
     for (std::size_t i = pieces_.size() * which / parts; i < end; ++i)
-      for (std::size_t f = 0; f < pieces_[i].floats; f += 64 / sizeof(float))
-        _mm_prefetch(pieces_[i].at + f, _MM_HINT_T1);
+      for (std::size_t b = 0; b < pieces_[i].bytes; b += 64)
+        _mm_prefetch(pieces_[i].at + b, _MM_HINT_T1);
   }
 
  private:
   struct piece {
-    const float* at;
-    std::size_t floats;
+    const char* at;
+    std::size_t bytes;
   };
   std::vector<piece> pieces_;
 };

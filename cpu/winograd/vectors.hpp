@@ -5,6 +5,8 @@
 // are marked POSEIDON_WIDE; nothing else may be compiled for AVX-512, since the linker keeps one copy of, say,
 // std::vector's functions for all processors.
 #pragma once
+#include "cpu/bfloat16.hpp"
+
 #include <cstddef>
 #include <immintrin.h>
 
@@ -43,6 +45,16 @@ POSEIDON_WIDE_INLINE void store(float* p, vector x) {
 }
 POSEIDON_WIDE_INLINE void store_unaligned(float* p, vector x) {
   _mm512_storeu_ps(p, x);
+}
+POSEIDON_WIDE_INLINE vector load_unaligned(const bfloat16* p) {
+  const __m256i upper = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(upper), 16));
+}
+/// See store_eight().
+POSEIDON_WIDE_INLINE void store_unaligned(bfloat16* p, vector x) {
+  __m256i upper;
+  asm("vcvtneps2bf16 %1, %0" : "=v"(upper) : "v"(x));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), upper);
 }
 /// a * b + c, rounded once.
 POSEIDON_WIDE_INLINE vector fused(vector a, vector b, vector c) {

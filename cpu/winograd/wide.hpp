@@ -4,6 +4,6 @@
 
 namespace poseidon::cpu::winograd {
 
-[[nodiscard]] const passes& wide_passes(std::size_t taps);
+[[nodiscard]] const passes& wide_passes(layout form, std::size_t taps);
 
 }  // namespace poseidon::cpu::winograd

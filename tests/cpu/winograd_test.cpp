@@ -35,8 +35,8 @@ hand_net winograd_net(const ref::conv& c, const std::string& more = "") {
 
 bool suits(const ref::conv& c, const std::string& more = "") {
   const hand_net h = winograd_net(c, more);
-  return cpu::suits_winograd(h.n, h.n.layers[1], {c.n, c.ic, c.h, c.w},
-                             {c.n, c.oc, c.oh(), c.ow()});
+  return cpu::suits_winograd(h.n, h.n.layers[1], {c.n, c.ic, c.h, c.w}, {c.n, c.oc, c.oh(), c.ow()},
+                             cpu_math::fp32);
 }
 
 // The transformations cost a digit, most of all where a weight's gradient has few terms.
@@ -71,7 +71,7 @@ class blocked_convolution {
         form_(form),
         convolution_(
             {size(c.n), image(in(), c.groups), image(out(), c.groups), size(c.pad), size(c.pad)},
-            size(c.groups), cpu::block_of(form), size(c.kh)),
+            size(c.groups), form, size(c.kh)),
         scratch_(convolution_.scratch_floats()) {}
 
   std::vector<float> forward(const std::vector<float>& x, const std::vector<float>& w,
