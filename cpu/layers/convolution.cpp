@@ -134,7 +134,7 @@ class convolution_kernel final : public kernel {
     weights_step_.bind(DNNL_ARG_DIFF_WEIGHTS, d.diff_weights_desc());
     if (shape_.bias) weights_step_.bind(DNNL_ARG_DIFF_BIAS, d.diff_bias_desc());
     unpack_ = reorder_step(run, d.diff_weights_desc(), plain_weights);
-    unpacks_blocks_ = has_blocks_of_one_tap(d.diff_weights_desc());
+    unpacks_blocks_ = suits_unpacking(d.diff_weights_desc());
     if (unpack_.made()) packed_gradient_ = buffer(d.diff_weights_desc().get_size() / sizeof(float));
     // oneDNN writes a gradient also where no solver uses it.
     if (!weight_gradient_.wanted())
@@ -189,11 +189,11 @@ class convolution_kernel final : public kernel {
     if (bias_gradient_.wanted()) bias_gradient_.end();
   }
 
-  /// Are these the blocks that unpack_weights() reads?
-  [[nodiscard]] bool has_blocks_of_one_tap(const dnnl_desc& d) const {
-    constexpr std::size_t block = 16;
+  /// Are these the blocks that unpack_weights() reads, and is it faster than oneDNN's own copy?
+  [[nodiscard]] bool suits_unpacking(const dnnl_desc& d) const {
+    constexpr std::size_t block = 16, page = 4096 / sizeof(float);
     if (shape_.axes() != 2 || shape_.groups != 1 || shape_.kernel[0] * shape_.kernel[1] != 1 ||
-        shape_.in % block != 0 || shape_.out % block != 0)
+        shape_.in % page != 0 || shape_.out % block != 0)
       return false;
     return d == dnnl_desc(shape_.weights(), dnnl::memory::data_type::f32,
                           dnnl::memory::format_tag::OIhw16i16o);

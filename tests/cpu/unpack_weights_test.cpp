@@ -18,24 +18,25 @@ TEST_CASE("unpack_weights: each value comes to its row and column") {
 }
 
 TEST_CASE("unpack_weights: a convolution of one tap has the gradient that its places say") {
+  constexpr std::size_t in = 1024, out = 32;  // rows of a page each
   hand_net h;
   h.all_diffs = true;
-  h.input("x", {2, 32, 3, 3});
+  h.input("x", {2, in, 3, 3});
   h.layer(
-      "name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 48 "
+      "name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { num_output: 32 "
       "kernel_size: 1 bias_term: false }",
-      {{2, 48, 3, 3}}, {{48, 32, 1, 1}});
+      {{2, out, 3, 3}}, {{out, in, 1, 1}});
   running_net r(h.n, {1, true});
-  const auto x = noise(2 * 32 * 9, 2), dy = noise(2 * 48 * 9, 3);
+  const auto x = noise(2 * in * 9, 2), dy = noise(2 * out * 9, 3);
   r.set("x", x);
   r.forward();
   r.set_diff("y", dy);
   r.backward();
-  std::vector<float> wanted(48 * 32);
-  for (std::size_t o = 0; o < 48; ++o)
-    for (std::size_t i = 0; i < 32; ++i)
+  std::vector<float> wanted(out * in);
+  for (std::size_t o = 0; o < out; ++o)
+    for (std::size_t i = 0; i < in; ++i)
       for (std::size_t n = 0; n < 2; ++n)
         for (std::size_t p = 0; p < 9; ++p)
-          wanted[o * 32 + i] += dy[(n * 48 + o) * 9 + p] * x[(n * 32 + i) * 9 + p];
+          wanted[o * in + i] += dy[(n * out + o) * 9 + p] * x[(n * in + i) * 9 + p];
   CHECK(deviation(r.gradient(0), wanted) < 1e-5);
 }
