@@ -3,6 +3,7 @@
 #include "tests/sim.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/sec.hpp>
 #include <doctest/doctest.h>
 
 #include <memory>
@@ -73,4 +74,22 @@ TEST_CASE("actor: what it was given until its end is gone before anybody hears o
   }
   sim.settle();
   CHECK(held == 1);
+}
+
+TEST_CASE("actor: whether it has failed for all nodes, or for this one alone, comes with its words") {
+  test::sim sim;
+  const auto failure = [&](const auto& thrown) {
+    return failure_of(sim.system(), error_of(std::make_exception_ptr(thrown), "shard"));
+  };
+  const auto alone = failure(std::runtime_error("the disk is full"));
+  CHECK(alone.text == "shard: the disk is full");
+  CHECK_FALSE(alone.of_all);
+  const auto of_all = failure(nodes_differ("worker 1 sends float16"));
+  CHECK(of_all.text == "shard: worker 1 sends float16");
+  CHECK(of_all.of_all);
+  CHECK(failure(7).text == "shard: unknown exception");
+  // What CAF itself ends an actor with says nothing of other nodes.
+  const auto of_caf = failure_of(sim.system(), caf::make_error(caf::sec::runtime_error, "timeout"));
+  CHECK(of_caf.text.find("timeout") != std::string::npos);
+  CHECK_FALSE(of_caf.of_all);
 }
