@@ -76,7 +76,8 @@ TEST_CASE("actor: what it was given until its end is gone before anybody hears o
   CHECK(held == 1);
 }
 
-TEST_CASE("actor: whether it has failed for all nodes, or for this one alone, comes with its words") {
+TEST_CASE(
+    "actor: whether it has failed for all nodes, or for this one alone, comes with its words") {
   test::sim sim;
   const auto failure = [&](const auto& thrown) {
     return failure_of(sim.system(), error_of(std::make_exception_ptr(thrown), "shard"));
