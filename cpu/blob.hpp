@@ -1,6 +1,5 @@
 // cpu/blob.hpp - a blob inside a replica, and views of it in the layout that a kernel works in.
 #pragma once
-#include "cpu/bfloat16.hpp"
 #include "cpu/buffer.hpp"
 #include "cpu/layout.hpp"
 
@@ -30,22 +29,6 @@ struct cpu_blob {
   /// Floats of memory for them.
   [[nodiscard]] std::size_t memory() const { return floats_of(stored(), form); }
 };
-
-/// A blob's memory as values of T: float, or bfloat16 where the layout says so.
-template <class T>
-[[nodiscard]] T* as(float* memory) {
-  return reinterpret_cast<T*>(memory);
-}
-template <class T>
-[[nodiscard]] const T* as(const float* memory) {
-  return reinterpret_cast<const T*>(memory);
-}
-
-/// Calls f(T{}) with the type of this layout's values.
-template <class F>
-decltype(auto) with_type(layout form, F f) {
-  return is_bf16(form) ? f(bfloat16{}) : f(float{});
-}
 
 enum class part { data, diff };
 

@@ -1,7 +1,5 @@
 #include "cpu/layout.hpp"
 
-#include "cpu/bfloat16.hpp"
-
 #include <algorithm>
 #include <cstring>
 #include <vector>
@@ -38,27 +36,25 @@ void unpack(const image_extent& e, const From* from, To* to) {
   }
 }
 
-/// Calls f with the memory as what it holds.
+/// Calls f(from, to) with both memories as what they hold.
 template <class F>
-void typed(layout form, const float* from, F f) {
-  is_bf16(form) ? f(reinterpret_cast<const bfloat16*>(from)) : f(from);
-}
-template <class F>
-void typed(layout form, float* to, F f) {
-  is_bf16(form) ? f(reinterpret_cast<bfloat16*>(to)) : f(to);
+void typed(layout from_form, const float* from, layout to_form, float* to, F f) {
+  with_type(from_form, [&](auto of_from) {
+    with_type(to_form,
+              [&](auto of_to) { f(as<decltype(of_from)>(from), as<decltype(of_to)>(to)); });
+  });
 }
 
 /// From plain to blocks.
 void pack(layout from_form, layout form, const image_extent& e, const float* from, float* to) {
-  typed(from_form, from, [&](const auto* x) {
-    typed(form, to, [&](auto* y) { block_of(form) == 8 ? pack<8>(e, x, y) : pack<16>(e, x, y); });
+  typed(from_form, from, form, to, [&](const auto* x, auto* y) {
+    block_of(form) == 8 ? pack<8>(e, x, y) : pack<16>(e, x, y);
   });
 }
 
 void unpack(layout form, layout to_form, const image_extent& e, const float* from, float* to) {
-  typed(form, from, [&](const auto* x) {
-    typed(to_form, to,
-          [&](auto* y) { block_of(form) == 8 ? unpack<8>(e, x, y) : unpack<16>(e, x, y); });
+  typed(form, from, to_form, to, [&](const auto* x, auto* y) {
+    block_of(form) == 8 ? unpack<8>(e, x, y) : unpack<16>(e, x, y);
   });
 }
 
@@ -67,9 +63,9 @@ void convert(layout from_form, layout to_form, std::size_t values, const float* 
   if (is_bf16(from_form) == is_bf16(to_form))
     std::memcpy(to, from, floats_of(values, to_form) * sizeof(float));
   else if (is_bf16(to_form))
-    narrow(from, values, reinterpret_cast<bfloat16*>(to));
+    narrow(from, values, as<bfloat16>(to));
   else
-    widen(reinterpret_cast<const bfloat16*>(from), values, to);
+    widen(as<bfloat16>(from), values, to);
 }
 
 }  // namespace

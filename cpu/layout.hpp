@@ -1,6 +1,7 @@
 // cpu/layout.hpp - how a blob's values lie in memory inside a replica, and the way from one to
 // another.
 #pragma once
+#include "cpu/bfloat16.hpp"
 #include "models/shape.hpp"
 
 #include <cstddef>
@@ -34,6 +35,22 @@ struct image_extent {
 /// Floats of memory that so many values take.
 [[nodiscard]] constexpr std::size_t floats_of(std::size_t values, layout form) {
   return is_bf16(form) ? (values + 1) / 2 : values;
+}
+
+/// A blob's memory as values of T: float, or bfloat16 where the layout says so.
+template <class T>
+[[nodiscard]] T* as(float* memory) {
+  return reinterpret_cast<T*>(memory);
+}
+template <class T>
+[[nodiscard]] const T* as(const float* memory) {
+  return reinterpret_cast<const T*>(memory);
+}
+
+/// Calls f(T{}) with the type of this layout's values.
+template <class F>
+decltype(auto) with_type(layout form, F f) {
+  return is_bf16(form) ? f(bfloat16{}) : f(float{});
 }
 
 /// Copies all values from one layout to the other; writes zeros into padding. To bfloat16 it rounds.

@@ -102,21 +102,10 @@ void convolve(const winograd_shape& s, const weight_order& order, const T* x, co
   });
 }
 
-/// Memory of blobs counts as floats, also where it holds values of another type T.
-template <class T>
-T* values_in(float* memory) {
-  return reinterpret_cast<T*>(memory);
-}
-template <class T>
-const T* values_in(const float* memory) {
-  return reinterpret_cast<const T*>(memory);
-}
-
 template <class Form, class T>
 void forward(const winograd_shape& s, const float* x, const float* weights,
              const winograd_ending& ending, float* y, float* scratch) {
-  convolve<Form>(s, forward_order<Form>(s), values_in<T>(x), weights, ending, values_in<T>(y),
-                 scratch);
+  convolve<Form>(s, forward_order<Form>(s), as<T>(x), weights, ending, as<T>(y), scratch);
 }
 
 /// The convolution from the gradient of y to that of x.
@@ -128,14 +117,14 @@ winograd_shape turned(const winograd_shape& s) {
 template <class Form, class T>
 void backward_data(const winograd_shape& s, const float* dy, const float* weights, float* dx,
                    float* scratch) {
-  convolve<Form>(turned<Form>(s), backward_order<Form>(s), values_in<T>(dy), weights, {},
-                 values_in<T>(dx), scratch);
+  convolve<Form>(turned<Form>(s), backward_order<Form>(s), as<T>(dy), weights, {}, as<T>(dx),
+                 scratch);
 }
 
 template <class Form, class T>
 void backward_weights(const winograd_shape& s, const float* x_memory, const float* dy_memory,
                       float* dw, float* db, float* scratch) {
-  const T *x = values_in<T>(x_memory), *dy = values_in<T>(dy_memory);
+  const T *x = as<T>(x_memory), *dy = as<T>(dy_memory);
   const workplace<Form> at(s, true, scratch);
   const weight_order order = forward_order<Form>(s);
   prefetcher ahead;

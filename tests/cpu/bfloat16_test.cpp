@@ -127,15 +127,6 @@ result one_pass(const net& n, cpu_math math) {
   return out;
 }
 
-double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  double between = 0, length = 1e-12;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    between += std::pow(double{a[i]} - double{b[i]}, 2);
-    length += std::pow(double{b[i]}, 2);
-  }
-  return std::sqrt(between / length);
-}
-
 }  // namespace
 
 TEST_CASE(

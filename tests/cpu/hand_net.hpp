@@ -8,6 +8,7 @@
 #include <google/protobuf/text_format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -176,6 +177,17 @@ double deviation(const A& a, const B& b) {
     if (!(a[i] == a[i])) return 1e30;
   }
   return worst / largest;
+}
+
+/// |a - b| / |b|
+inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  REQUIRE(a.size() == b.size());
+  double between = 0, length = 1e-6;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    between += std::pow(double{a[i]} - double{b[i]}, 2);
+    length += std::pow(double{b[i]}, 2);
+  }
+  return std::sqrt(between / length);
 }
 
 }  // namespace poseidon::test

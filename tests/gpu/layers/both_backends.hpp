@@ -46,17 +46,6 @@ inline constexpr double same_numbers = 2e-5;
 /// What becomes of values on their way through bfloat16, as a part of their length; with what a maximum or a ReLU makes
 /// of those that it takes for another's.
 inline constexpr double rounded_numbers = 0.25;
-/// |a - b| / |b|
-inline double distance(const std::vector<float>& a, const std::vector<float>& b) {
-  REQUIRE(a.size() == b.size());
-  double between = 0, length = 1e-6;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    between += std::pow(double{a[i]} - double{b[i]}, 2);
-    length += std::pow(double{b[i]}, 2);
-  }
-  return std::sqrt(between / length);
-}
-
 /// Labels 0, 1, ... below `classes`, all of them sooner or later.
 inline std::vector<float> labels(std::size_t size, std::size_t classes) {
   std::vector<float> v(size);
