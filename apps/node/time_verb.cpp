@@ -92,6 +92,7 @@ struct row {
   std::string name, type;
   layer_seconds seconds;
   layer_flops flops;
+  layer_bytes bytes;
   const char* kind = "layer";
 };
 
@@ -128,6 +129,7 @@ void print(reporter& out, const row& r, double all) {
   e.text("name", r.name).text("type", r.type);
   e.number("forward_ms", 1e3 * r.seconds.forward).number("backward_ms", 1e3 * r.seconds.backward);
   e.count("forward_flop", r.flops.forward).count("backward_flop", r.flops.backward);
+  e.count("forward_bytes", r.bytes.forward).count("backward_bytes", r.bytes.backward);
   e.count("reordered_bytes", r.seconds.reorders.bytes).number("share", share);
   out.event(e, false);
 }
@@ -145,7 +147,7 @@ void report(reporter& out, const bare_run& run, std::uint64_t iterations, double
   const auto& net = run.compiled().train;
   const auto n = static_cast<double>(iterations);
   std::vector<row> rows;
-  row sum{"all layers", "", {}, {}, "sum"};
+  row sum{"all layers", "", {}, {}, {}, "sum"};
   for (std::size_t l = 0; l < net.graph.layers.size(); ++l) {
     const auto& layer = net.graph.layers[l];
     rows.push_back({layer.name,
@@ -154,13 +156,16 @@ void report(reporter& out, const bare_run& run, std::uint64_t iterations, double
                      run.times()[l].backward / n,
                      {run.times()[l].reorders.copies / iterations,
                       run.times()[l].reorders.bytes / iterations}},
-                    flops_of(net.graph, l)});
+                    flops_of(net.graph, l),
+                    bytes_of(net.graph, l)});
     sum.seconds.forward += rows.back().seconds.forward;
     sum.seconds.backward += rows.back().seconds.backward;
     sum.seconds.reorders.copies += rows.back().seconds.reorders.copies;
     sum.seconds.reorders.bytes += rows.back().seconds.reorders.bytes;
     sum.flops.forward += rows.back().flops.forward;
     sum.flops.backward += rows.back().flops.backward;
+    sum.bytes.forward += rows.back().bytes.forward;
+    sum.bytes.backward += rows.back().bytes.backward;
   }
   const auto update = run.update_seconds() / n;
   const auto all = sum.seconds.forward + sum.seconds.backward + update;
@@ -169,7 +174,7 @@ void report(reporter& out, const bare_run& run, std::uint64_t iterations, double
   for (const auto& r : rows) print(out, r, all);
   print(out, sum, all);
   if (net.graph.phase == ::caffe::TRAIN)
-    print(out, {"update", "", {0, update, {}}, {}, "update"}, all);
+    print(out, {"update", "", {0, update, {}}, {}, {}, "update"}, all);
   out.remark("");
   out.remark(printed(
       "reorders: %llu copies of blobs and weights between memory layouts per iteration, %.2f MB",

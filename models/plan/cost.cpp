@@ -1,6 +1,9 @@
 #include "models/plan/cost.hpp"
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace poseidon {
 
@@ -25,6 +28,26 @@ std::uint64_t products(const net& n, const net_layer& l) {
   return 0;
 }
 
+/// Layers whose tops are their bottoms under another name.
+bool only_renames(const net_layer& l) {
+  return l.type == "Split" || l.type == "Reshape" || l.type == "Flatten";
+}
+
+/// Whether a diff follows from the tops' diffs alone, with at most a mask that is small beside the blobs.
+bool needs_no_values(const net_layer& l) {
+  static const std::set<std::string> linear{"Pooling", "Concat", "Slice", "Dropout",
+                                            "Power",   "Bias",   "Crop"};
+  if (l.type == "Eltwise")
+    return l.spec.eltwise_param().operation() == ::caffe::EltwiseParameter::SUM;
+  return linear.count(l.type) != 0;
+}
+
+std::uint64_t values_of(const net& n, const std::vector<std::size_t>& blobs) {
+  std::uint64_t sum = 0;
+  for (const auto b : blobs) sum += values(n.blobs[b].shape);
+  return sum;
+}
+
 }  // namespace
 
 layer_flops flops_of(const net& n, std::size_t layer) {
@@ -40,6 +63,28 @@ layer_flops flops_of(const net& n, std::size_t layer) {
       std::find(l.propagate_down.begin(), l.propagate_down.end(), true) != l.propagate_down.end();
   if (any) f.backward += once;
   return f;
+}
+
+layer_bytes bytes_of(const net& n, std::size_t layer) {
+  const auto& l = n.layers[layer];
+  if (l.bottoms.empty() || l.tops.empty()) return {};
+  const auto in = values_of(n, l.bottoms), out = values_of(n, l.tops);
+  std::uint64_t parameters = 0, gradients = 0, diffs = 0;
+  for (std::size_t slot = 0; slot < l.parameters.size(); ++slot) {
+    const auto count = values(n.parameters[l.parameters[slot]].shape);
+    parameters += count;
+    if (l.learn[slot]) gradients += count;
+  }
+  for (std::size_t b = 0; b < l.bottoms.size(); ++b)
+    if (l.propagate_down[b]) diffs += values(n.blobs[l.bottoms[b]].shape);
+  layer_bytes bytes;
+  if (!only_renames(l)) bytes.forward = in + parameters + out;
+  if (l.needs_backward && (!only_renames(l) || l.tops.size() > 1))
+    bytes.backward =
+        out + (only_renames(l) || needs_no_values(l) ? 0 : in + parameters) + gradients + diffs;
+  bytes.forward *= sizeof(float);
+  bytes.backward *= sizeof(float);
+  return bytes;
 }
 
 }  // namespace poseidon

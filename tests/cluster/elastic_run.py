@@ -62,8 +62,10 @@ if first == 0:
 
 
 class Elastic(unittest.TestCase):
+    whole_ends = False
+
     def setUp(self):
-        self.c = self.enterContext(programs.Programs())
+        self.c = self.enterContext(programs.Programs(whole_ends=self.whole_ends))
         self.address = self.enterContext(cluster.reserved_address())
 
     def started(self, wanted, *, without=(), first=0, state="all", options=None, ends=None, env=()):

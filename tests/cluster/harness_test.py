@@ -103,6 +103,33 @@ sys.exit(int(sys.argv[1])) if sys.argv[1:] else sys.stdin.read() or __import__("
             lives.process.stdout.close()
             lives.process.stderr.close()
 
+    def test_a_program_that_is_forked_ends_as_a_script_sees_it(self):
+        """With and without the rest of Python's end: its threads, what it has registered, its output, its exit code."""
+        program = """
+import atexit, sys, threading
+ends = threading.Event()
+threading.Thread(target=lambda: (ends.wait(), print("thread"))).start()
+atexit.register(print, "registered first")
+atexit.register(print, "registered last")
+print("no flush", end=" ")
+ends.set()
+{}
+"""
+        said = ["no flush thread", "registered last", "registered first"]
+        cases = {"": (0, []), "sys.exit()": (0, []), "sys.exit(7)": (7, []), "sys.exit(-1)": (255, []), "sys.exit('a reason')": (1, ["a reason"]),
+                 "raise SystemExit(True)": (1, []), "raise ValueError('bad')": (1, ["ValueError: bad"])}
+        loader = preloaded.Preloaded(sys.executable, ["json"], cluster._die_with_parent)
+        self.addCleanup(loader.end)
+        for text, (code, last) in cases.items():
+            for whole in {}, {preloaded.WHOLE_ENDS: "1"}:
+                with self.subTest(text, **whole), cluster.Cluster() as c:
+                    file = c.folder / "program.py"
+                    file.write_text(program.format(text))
+                    run = cluster.Node("forked", [file], c.folder, c.env, loader.start([str(file)], c.folder, {**os.environ, **whole}))
+                    c.nodes.append(run)
+                    self.assertEqual((run.wait(), run.errors[-1:]), (code, last), run)
+                    self.assertEqual([line for line in run.lines if line not in run.errors], said, run)
+
     def test_a_stand_in_for_python_ends_as_its_program_does(self):
         program = """
 import os, signal, sys

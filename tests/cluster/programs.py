@@ -44,8 +44,11 @@ def run_where(module):
 class Programs(cluster.Cluster):
     """A cluster of programs. Its script is a text, the same for all workers; what differs is in the environment."""
 
-    def __init__(self, **options):
+    def __init__(self, whole_ends=False, **options):
+        """`whole_ends`: see preloaded.py."""
         super().__init__(**options)
+        if whole_ends:
+            self.env[preloaded.WHOLE_ENDS] = "1"
         self._reserved = contextlib.ExitStack()
 
     def __exit__(self, *how):

@@ -10,6 +10,8 @@ LEAVES = "after the step", "leave for good"
 
 
 class Leaves(Elastic):
+    whole_ends = True
+
     def left(self, worker):
         self.assertEqual(worker.wait(), 0, worker)
         self.assertIn("left", worker.lines, worker)

@@ -56,7 +56,7 @@ with net.join(enable=False):
 class Uneven(unittest.TestCase):
     def test_all_end_with_the_parameters_of_one_that_had_the_most_batches(self):
         for form, number in ("float32", 2), ("float32", 3), ("bfloat16", 3), ("int8", 3):
-            with self.subTest(f"{form} {number}"), programs.Programs() as c:
+            with self.subTest(f"{form} {number}"), programs.Programs(whole_ends=True) as c:  # without leave()
                 for worker in c.workers(SCRIPT, number, "ddp", form):
                     self.assertEqual(worker.wait(), 0, worker)
                     self.assertIn(f"equal {number}", worker.output, worker)

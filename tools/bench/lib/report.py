@@ -12,6 +12,8 @@ PLACES = {  # the section between <!-- begin SECTION --> and <!-- end SECTION --
     "math": "cpu-bfloat16.md",
     "small-nets": "cpu-training.md",
     "large-nets": "cpu-training.md",
+    "roofline fp32": "cpu-roofline.md",
+    "roofline bf16": "cpu-roofline.md",
     "convergence": "convergence.md",
     "wire convergence": "convergence.md",
     "fewer bytes": "accuracy-of-fewer-bytes.md",
