@@ -23,9 +23,9 @@ float parameter_graph::scale() const {
 
 /// A thread of its own takes longer to wake up than a shard takes to update some ten thousand values. Two such wake-ups
 /// would lie between the first layer's gradient and its next forward pass. On a shared thread other messages wait while
-/// the shard computes.
-thread_kind parameter_graph::thread_for(std::size_t values) {
-  constexpr std::size_t little = 256 * 1024;
+/// the shard computes; of a node that is alone only those of its own layers do.
+thread_kind parameter_graph::thread_for(std::size_t values) const {
+  const std::size_t little = (setup_.workers > 1 ? 256 : 512) * std::size_t{1024};
   return values <= little ? thread_kind::shared : thread_kind::own;
 }
 

@@ -171,7 +171,7 @@ class parameter_graph {
     std::shared_ptr<gradient_encoder> encoder;     ///< with a push that sends reduced formats
   };
   [[nodiscard]] float scale() const;
-  [[nodiscard]] static thread_kind thread_for(std::size_t values);
+  [[nodiscard]] thread_kind thread_for(std::size_t values) const;
   [[nodiscard]] std::uint64_t former_states() const;
   void take_outer_steps(server_shard_setup& s) const;
   void spawn_shard();

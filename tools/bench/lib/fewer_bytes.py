@@ -1,6 +1,6 @@
 # tools/bench/lib/fewer_bytes.py - what "tools/bench/convergence fewer-bytes" runs, in which order, and its table.
 """Asks   What do formats of fewer bytes, outer steps and gradients of a low rank cost in accuracy, in a short run?
-Shapes  4 workers on this machine, every value over loopback: LeNet and a ResNet-20 on Fashion-MNIST, 4 x 32 images an iteration, as nets of Caffe (poseidon-node)
+Shapes  4 workers on this machine, every value over loopback: LeNet, CIFAR-10 quick and a ResNet-20 on Fashion-MNIST, 4 x 32 images an iteration, as nets of Caffe (poseidon-node)
         and as scripts (poseidon.torch); a GPT of 438,000 parameters on the bytes of the King James Bible, 4 x 8 x 64 bytes, with AdamW.
         With one seed all runs of a model have the same first parameters and the same batches in the same order; of nets the seed chooses the parameters alone.
 Controls  Each row names the exact run that it is compared with, which differs in nothing else. Beside outer steps stand exact runs with as few exchanges: each step
@@ -39,10 +39,11 @@ PYTHON = "/usr/bin/python3"  # the system's, which has Debian's PyTorch
 NODES, LIMIT_S = 4, 3600
 # Of each worker. There are more workers than cores, and on a busy machine one that waits for a core is not lost.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POSEIDON_SILENCE_LIMIT": str(PATIENT_SILENCE_S), "POSEIDON_ON_LOSS": "end"}
-TITLES = {"lenet": "LeNet, 431,080 parameters, accuracy in %", "resnet20": "ResNet-20, 272,000 parameters, accuracy in %",
+TITLES = {"lenet": "LeNet, 431,080 parameters, accuracy in %", "cifar10_quick": "CIFAR-10 quick, 122,000 parameters, accuracy in %",
+          "resnet20": "ResNet-20, 272,000 parameters, accuracy in %",
           "gpt": "GPT, 438,000 parameters, bits per byte (less is better)"}
 # By task: of nets, of scripts. Multiples of 20, so that outer steps end with the run. PyTorch takes two to four times as long for an iteration as poseidon-node.
-ITERATIONS = {"lenet": {"net": 600, "script": 400}, "resnet20": {"net": 400, "script": 160}, "gpt": {"script": 240}}
+ITERATIONS = {"lenet": {"net": 600, "script": 400}, "cifar10_quick": {"net": 1000}, "resnet20": {"net": 400, "script": 160}, "gpt": {"script": 240}}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,9 +64,10 @@ def wired(format_):
 
 
 EXACT = Rung("net float32", wired("float32"))
+MATH = Rung("net math bf16", ("--math", "bf16"), EXACT.name)  # as many bytes: what is rounded lies between layers
 OF_NETS = [EXACT, *(Rung(f"net {f}", wired(f), EXACT.name) for f in ("bfloat16", "int8", "int4")),
            *(Rung(f"net rank {r}", ("--rank", str(r)), EXACT.name) for r in (8, 4)),
-           Rung("net math bf16", ("--math", "bf16"), EXACT.name)]  # as many bytes: what is rounded lies between layers
+           MATH]
 SCRIPT = Rung("script float32")
 ROUNDED = {f: Rung(f"script {f}", wired(f), SCRIPT.name, more=f == "bfloat16") for f in ("bfloat16", "int8", "int4")}
 SHARDS = Rung("shards float32", ("--mode", "shards"), SCRIPT.name, more=True)
@@ -75,7 +77,7 @@ OUTER = [Rung(f"outer {h} {f}".strip(), ("--outer", str(h), *(wired(f) if f else
 SEVERAL = [Rung(f"exact {h} batches a step", ("--accumulate", str(h)), SCRIPT.name, more=True) for h in (5, 20)]
 SHORTER = [Rung(f"exact 1/{h} of the iterations", ("--shorter", str(h)), SCRIPT.name) for h in (5, 20)]
 OF_PICTURES = [*OF_NETS, SCRIPT, dataclasses.replace(ROUNDED["int4"], more=True), *OUTER, *SHORTER, *SEVERAL]
-RUNGS = {"lenet": OF_PICTURES, "resnet20": OF_PICTURES, "gpt": [SCRIPT, *ROUNDED.values(), *OF_SHARDS, *LOW, *OUTER, *SHORTER, *SEVERAL]}
+RUNGS = {"lenet": OF_PICTURES, "cifar10_quick": [EXACT, MATH], "resnet20": OF_PICTURES, "gpt": [SCRIPT, *ROUNDED.values(), *OF_SHARDS, *LOW, *OUTER, *SHORTER, *SEVERAL]}
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-# tools/bench/lib/fewer_bytes_nets.py - LeNet and a ResNet-20 as files of Caffe, and their data, for "tools/bench/convergence fewer-bytes".
+# tools/bench/lib/fewer_bytes_nets.py - LeNet, CIFAR-10 quick and a ResNet-20 as files of Caffe, and their data, for "tools/bench/convergence fewer-bytes".
 import pathlib
 import re
 import subprocess
@@ -13,13 +13,20 @@ from text import Word  # noqa: E402
 IMAGES = pathlib.Path("/usr/share/datasets/fashion-mnist")  # of Debian's package dataset-fashion-mnist
 
 BATCH = 32  # of one node
-RATES = {"lenet": (0.02, 5e-4), "resnet20": (0.1, 1e-4)}  # base_lr, which falls in a straight line to 0; weight_decay
+RATES = {"lenet": (0.02, 5e-4), "cifar10_quick": (1e-3, 4e-3), "resnet20": (0.1, 1e-4)}  # base_lr, which falls in a straight line to 0; weight_decay
 QUICK = {"batch_norm_param": {"moving_average_fraction": 0.9}}  # Caffe's 0.999 would average over more iterations than the run has
 
 
 def lenet():
     """The zoo's LeNet with this batch."""
     return re.sub("batch_size: 64", f"batch_size: {BATCH}", (ROOT / "models/zoo/lenet/train_val.prototxt").read_text())
+
+
+def cifar10_quick():
+    """The zoo's, with this batch, on the grey images of Fashion-MNIST."""
+    net = (ROOT / "models/zoo/cifar10_quick/train_val.prototxt").read_text()
+    net = net.replace('mean_file: "data/sets/cifar10/mean.binaryproto"', "mean_value: 73").replace("sets/cifar10", "sets/fashion-mnist")
+    return net.replace("batch_size: 100", f"batch_size: {BATCH}", 1)
 
 
 def resnet20():
@@ -58,7 +65,7 @@ def convert(folder):
                         "--labels", IMAGES / f"{name}-labels-idx1-ubyte.gz", "--out", sets / f"{part}_lmdb"], check=True, stdout=subprocess.DEVNULL)
 
 
-NETS = {"lenet": lenet, "resnet20": resnet20}
+NETS = {"lenet": lenet, "cifar10_quick": cifar10_quick, "resnet20": resnet20}
 
 
 def write(folder, task, iterations):
