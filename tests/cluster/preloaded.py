@@ -4,7 +4,7 @@ imports it, and forks for each program, which then runs as `python3 program.py W
 environment, folder and pipes. The variables that PyTorch's libraries read as they are loaded are the same for all programs:
 THREADS. The process and its programs end with the test.
 
-To take PyTorch apart again costs 0.6 seconds of processor time, twenty times what a small training costs. So a program that has come to its end
+To take PyTorch apart again costs more than half a second of processor time, twenty times what a small training costs. So a program that has come to its end
 ends at once, after its threads, the functions that it has registered with atexit, and its output. WHOLE_ENDS=1 in its environment lets Python
 take everything apart as it does for a user.
 
@@ -81,7 +81,7 @@ class Forked:
 class Preloaded:
     def __init__(self, python, modules, preexec):
         here, there = socket.socketpair()
-        self._folder = tempfile.TemporaryDirectory(prefix="poseidon-test-python-")
+        self._folder = tempfile.TemporaryDirectory(prefix="poseidon-test-python-", ignore_cleanup_errors=True)  # programs that die may still write
         self.python = pathlib.Path(self._folder.name, "python3")
         self.python.write_text(STAND_IN.format(python=python, socket=f"{self._folder.name}/socket"))
         self.python.chmod(0o700)
