@@ -134,8 +134,11 @@ net = Net()
 optimizer = torch.optim.SGD(net.parameters(), .1)
 averaged = torch.optim.swa_utils.AveragedModel(net)
 try:
-    poseidon.join(net, optimizer, state=[poseidon.Progress(a=1), averaged])
-    backward(net, 0, 0)
+    joined = poseidon.join(net, optimizer, state=[poseidon.Progress(a=1), averaged])
+    while joined.size > 1:  # until the one that is refused has gone
+        optimizer.zero_grad()
+        backward(net, joined.clock, joined.seat)
+        optimizer.step()
 except poseidon.PoseidonError as error:
     print("refused:", error, flush=True)
     sys.exit(3)
