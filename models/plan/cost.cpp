@@ -68,23 +68,23 @@ layer_flops flops_of(const net& n, std::size_t layer) {
 layer_bytes bytes_of(const net& n, std::size_t layer) {
   const auto& l = n.layers[layer];
   if (l.bottoms.empty() || l.tops.empty()) return {};
-  const auto in = values_of(n, l.bottoms), out = values_of(n, l.tops);
-  std::uint64_t parameters = 0, gradients = 0, diffs = 0;
-  for (std::size_t slot = 0; slot < l.parameters.size(); ++slot) {
-    const auto count = values(n.parameters[l.parameters[slot]].shape);
-    parameters += count;
-    if (l.learn[slot]) gradients += count;
-  }
+  const auto out = values_of(n, l.tops);
+  std::uint64_t diffs = 0;
   for (std::size_t b = 0; b < l.bottoms.size(); ++b)
     if (l.propagate_down[b]) diffs += values(n.blobs[l.bottoms[b]].shape);
-  layer_bytes bytes;
-  if (!only_renames(l)) bytes.forward = in + parameters + out;
-  if (l.needs_backward && (!only_renames(l) || l.tops.size() > 1))
-    bytes.backward =
-        out + (only_renames(l) || needs_no_values(l) ? 0 : in + parameters) + gradients + diffs;
-  bytes.forward *= sizeof(float);
-  bytes.backward *= sizeof(float);
-  return bytes;
+  if (only_renames(l)) {  // several names have several diffs, which are added
+    const bool adds = l.needs_backward && l.tops.size() > 1;
+    return {0, adds ? sizeof(float) * (out + diffs) : 0};
+  }
+  auto in = values_of(n, l.bottoms);
+  std::uint64_t gradients = 0;
+  for (std::size_t slot = 0; slot < l.parameters.size(); ++slot) {
+    const auto count = values(n.parameters[l.parameters[slot]].shape);
+    in += count;
+    if (l.learn[slot]) gradients += count;
+  }
+  const auto backward = out + (needs_no_values(l) ? 0 : in) + gradients + diffs;
+  return {sizeof(float) * (in + out), l.needs_backward ? sizeof(float) * backward : 0};
 }
 
 }  // namespace poseidon

@@ -15,8 +15,8 @@ struct layer_flops {
 [[nodiscard]] layer_flops flops_of(const net& n, std::size_t layer);
 
 /// Bytes of float32 that one pass over the net's batch reads and writes at least, if each array that a layer needs goes through the
-/// memory once: no cache keeps anything, and nothing is read twice. 0 where a pass needs no arrays: Split, Reshape and Flatten name their bottom
-/// anew, and layers that only bring data have none in front.
+/// memory once: no cache keeps anything, and nothing is read twice. 0 for layers that only bring data, and where a layer only gives its bottom
+/// another name (Reshape, Flatten, Split forward; backward a Split adds its tops' diffs).
 struct layer_bytes {
   std::uint64_t forward = 0;  ///< bottoms and parameters in, tops out
   /// The tops' diffs and what the layer needs of its forward pass in, the bottoms' diffs and the gradients out.

@@ -5,8 +5,8 @@ environment, folder and pipes. The variables that PyTorch's libraries read as th
 THREADS. The process and its programs end with the test.
 
 To take PyTorch apart again costs more than half a second of processor time, twenty times what a small training costs. So a program that has come to its end
-ends at once, after its threads, the functions that it has registered with atexit, and its output. WHOLE_ENDS=1 in its environment lets Python
-take everything apart as it does for a user.
+ends at once, after its threads, the functions that it has registered with atexit, and its output. POSEIDON_TEST_WHOLE_ENDS=1
+in its environment lets Python take everything apart as it does for a user.
 
     loader = Preloaded("/usr/bin/python3", ["torch"])
     print(loader.lacks())                                      # None, or why a module cannot be imported

@@ -234,6 +234,7 @@ class JoinedState(unittest.TestCase):
                 if line.startswith("used "):
                     epoch, step, *samples = map(int, line.split()[1:])
                     used[epoch] += samples if seat != 2 or step < first else []
+        self.assertIn(0, used)
         for epoch, samples in used.items():
             self.assertEqual(sorted(samples), list(range(length)), epoch)
 
