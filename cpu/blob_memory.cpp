@@ -106,6 +106,7 @@ class blob_planner {
   void find_aliases() {
     for (std::size_t l = net_.layers.size(); l-- > 0;) {
       const net_layer& layer = net_.layers[l];
+      if (layer.type == "Eltwise") share_diff_of_sum(l);
       if (layer.type != "Split") continue;
       const split_sharing s = sharing_of(state_, l);
       placed_needs& bottom = options_[layer.bottoms[0]];
@@ -121,6 +122,29 @@ class blob_planner {
           append(bottom.diff_uses, top.diff_uses);
         }
       }
+    }
+  }
+
+  /// The gradient of a summand is that of the sum. One of them may have the same memory: nothing reads the sum's gradient after the layer
+  /// has copied it for the others.
+  void share_diff_of_sum(std::size_t l) {
+    const net_layer& layer = net_.layers[l];
+    const auto& p = layer.spec.eltwise_param();
+    const std::size_t top = layer.tops[0];
+    const bool is_sum = p.operation() == ::caffe::EltwiseParameter::SUM;
+    const bool in_place =
+        std::find(layer.bottoms.begin(), layer.bottoms.end(), top) != layer.bottoms.end();
+    if (!is_sum || in_place || state_.options.keep_all_diffs || !options_[top].diff_written) return;
+    for (std::size_t b = 0; b < layer.bottoms.size(); ++b) {
+      const std::size_t bottom = layer.bottoms[b];
+      const bool whole = p.coeff_size() == 0 || p.coeff(static_cast<int>(b)) == 1.0f;
+      if (!whole || !layer.propagate_down[b] || !options_[bottom].has_diff ||
+          state_.blobs[bottom].form != state_.blobs[top].form)
+        continue;
+      state_.has_diff_of_top[l] = b;
+      options_[top].diff_elsewhere = true;
+      append(options_[bottom].diff_uses, options_[top].diff_uses);
+      return;
     }
   }
 

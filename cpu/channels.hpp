@@ -2,30 +2,53 @@
 //
 // Loops over a blob whose channels (axis 1) each have a number of their own - a factor, a mean, a
 // slope - in every layout. A blob is a row of runs: one image's block of 8 or 16 channels in a
-// blocked layout, one of its channels in the plain one.
+// blocked layout, one of its channels in the plain one, and one block of a few pixels where channels lie side by side.
 #pragma once
 #include "cpu/blob.hpp"
 #include "cpu/lanes.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <type_traits>
 
 namespace poseidon::cpu {
 
-/// One image's values of one block of channels.
+/// One image's values of one block of channels, or some of them.
 struct channel_run {
   std::size_t at;       ///< place of its first value in the blob
   std::size_t channel;  ///< its first channel; padded up to whole blocks
-  std::size_t size;     ///< floats
+  std::size_t end;      ///< behind the last pixel's place
+  std::size_t step;     ///< from one pixel to the next
+  std::size_t pixels;   ///< of this run
+  std::size_t before;   ///< of the same channels, in the runs before
+
+  /// From one place to the next of a loop that takes a V at a time.
+  template <class V>
+  [[nodiscard]] constexpr std::size_t step_for() const {
+    return std::is_same_v<V, sixteen> ? step : step_of<V>;
+  }
 };
 
-/// Calls f(run) for every block of every image, in the order of memory.
+/// Where a block's channels are a part of each pixel, the cache has to keep the pixels until their last block.
+[[nodiscard]] inline std::size_t pixels_at_a_time(const image_extent& e) {
+  constexpr std::size_t values = 2048, fewest = 16;
+  return std::max(fewest, values / e.channels);
+}
+
+/// Calls f(run) for every block of every image, in the order of memory where blocks lie one after the other.
 template <class F>
 void each_run(layout form, const image_extent& e, F f) {
-  const std::size_t block = block_of(form), blocks = (e.channels + block - 1) / block;
-  const std::size_t size = e.plane * block;
+  const std::size_t block = block_of(form);
+  const block_places places = places_of(form, e);
+  const std::size_t most = form == layout::pixels_bf16 ? pixels_at_a_time(e) : e.plane;
   for (std::size_t n = 0; n < e.samples; ++n) {
-    for (std::size_t b = 0; b < blocks; ++b) f({(n * blocks + b) * size, b * block, size});
+    for (std::size_t p = 0; p < e.plane; p += most) {
+      const std::size_t pixels = std::min(most, e.plane - p);
+      for (std::size_t b = 0; b < places.blocks; ++b) {
+        const std::size_t at = n * places.image + b * places.block + p * places.pixel;
+        f({at, b * block, at + pixels * places.pixel, places.pixel, pixels, n * e.plane + p});
+      }
+    }
   }
 }
 
@@ -59,6 +82,7 @@ inline void with_lanes(layout form, Body body) {
     case layout::c16:
       return body(sixteen{}, float{});
     case layout::c16_bf16:
+    case layout::pixels_bf16:
       return body(sixteen{}, bfloat16{});
   }
 }
@@ -71,11 +95,11 @@ template <class V, class Term>
   using W = std::conditional_t<one_channel, eight, V>;
   W sum[4] = {};
   std::size_t i = r.at;
-  const std::size_t end = r.at + r.size;
-  for (; i + 4 * step_of<W> <= end; i += 4 * step_of<W>) {
-    for (std::size_t k = 0; k < 4; ++k) sum[k] += term.template operator()<W>(i + k * step_of<W>);
+  const std::size_t end = r.end, step = r.template step_for<W>();
+  for (; i + 4 * step <= end; i += 4 * step) {
+    for (std::size_t k = 0; k < 4; ++k) sum[k] += term.template operator()<W>(i + k * step);
   }
-  for (; i + step_of<W> <= end; i += step_of<W>) sum[0] += term.template operator()<W>(i);
+  for (; i + step <= end; i += step) sum[0] += term.template operator()<W>(i);
   const W all = (sum[0] + sum[1]) + (sum[2] + sum[3]);
   if constexpr (one_channel) {
     float rest = 0;

@@ -68,6 +68,7 @@ dnnl_desc describe_plain(const dnnl::memory::dims& extents, dnnl::memory::data_t
 
 dnnl_desc describe(const shape& s, layout form) {
   const dnnl::memory::dims extents(s.begin(), s.end());
+  if (form == layout::pixels_bf16) return {extents, type_of(form), dnnl::memory::format_tag::nhwc};
   const std::size_t block = block_of(form);
   if (block == 1) return describe_plain(extents, type_of(form));
   return {extents, type_of(form),

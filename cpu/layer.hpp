@@ -12,6 +12,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,9 @@ struct replica_state : replica_base {
   std::vector<bool> forward_fused = std::vector<bool>(graph.layers.size());
   /// By layer: its producer's kernel does its backward as well.
   std::vector<bool> backward_fused = std::vector<bool>(graph.layers.size());
+  /// By layer: the bottom of a sum whose diff is that of the top, in the same memory; see blob_memory.hpp.
+  std::vector<std::optional<std::size_t>> has_diff_of_top =
+      std::vector<std::optional<std::size_t>>(graph.layers.size());
   /// By layer: the choices of a max pooling.
   std::vector<std::shared_ptr<pooled_choice>> choices =
       std::vector<std::shared_ptr<pooled_choice>>(graph.layers.size());

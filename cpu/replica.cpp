@@ -125,7 +125,7 @@ class cpu_replica final : public replica {
       for (const std::size_t t : l.tops) {
         const bool in_place = std::find(l.bottoms.begin(), l.bottoms.end(), t) != l.bottoms.end();
         if (!stays_plain[t] && !in_place && n.blobs[t].shape.size() == 4) {
-          state_.blobs[t].form = form;
+          state_.blobs[t].form = form_of_blob(form, n.blobs[t].shape);
         }
       }
     }
@@ -144,6 +144,12 @@ class cpu_replica final : public replica {
     std::vector<float> wide(b.stored());
     widen(as<bfloat16>(b.data), wide.size(), wide.data());
     return all_finite(wide);
+  }
+
+  /// Pixels only with whole blocks of channels: else kernels would have to stop within one.
+  [[nodiscard]] static layout form_of_blob(layout form, const shape& s) {
+    const auto block = static_cast<std::int64_t>(block_of(form));
+    return form == layout::pixels_bf16 && s[1] % block != 0 ? layout::c16_bf16 : form;
   }
 
   /// The first blocked form among a Concat's or Slice's bottoms, if all parts are whole blocks of

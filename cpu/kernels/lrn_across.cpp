@@ -1,4 +1,4 @@
-// A column is what lies side by side of all channels: one pixel in a blocked layout, eight in the plain one. It is read as
+// A column is what lies side by side of all channels: one pixel, or eight in the plain layout. It is read as
 // segments of one block of channels, or one channel, and becomes a row whose neighbouring channels are `step_` floats apart, so
 // that sums over neighbours are sums of shifted vectors, with zeros before and behind the row.
 //
@@ -78,13 +78,12 @@ lrn_across::lrn_across(layout form, const image_extent& extent, const numbers& w
     : extent_(extent), with_(with), weight_(with.alpha / static_cast<float>(with.size)) {
   const std::size_t block = block_of(form);
   const bool plain = block == 1;
-  segments_ = plain ? extent.channels : (extent.channels + block - 1) / block;
+  places_ = places_of(form, extent);
   width_ = plain ? vector_size : block;
-  stride_ = extent.plane * block;
   step_ = plain ? vector_size : 1;
   reach_ = (with.size - 1) / 2;
   front_ = whole_vectors(reach_ * step_);
-  row_ = front_ + segments_ * width_ + front_;
+  row_ = front_ + places_.blocks * width_ + front_;
   tile_ = std::clamp(cache / (3 * row_ * sizeof(float)), std::size_t{1}, most_columns);
   for (buffer* b : {&squares_, &shares_, &powers_}) *b = buffer(tile_ * row_);
 }
@@ -93,17 +92,17 @@ lrn_across::lrn_across(layout form, const image_extent& extent, const numbers& w
 template <class F>
 void lrn_across::each_tile(F f) {
   const bool plain = step_ != 1;
-  const std::size_t pixels = plain ? vector_size : 1, floats = plain ? 1 : width_;
+  const std::size_t pixels = plain ? vector_size : 1;
   column columns[most_columns];
   for (std::size_t n = 0; n < extent_.samples; ++n) {
-    const std::size_t image = n * segments_ * stride_;
+    const std::size_t image = n * places_.image;
     for (std::size_t p = 0; p < extent_.plane;) {
       std::size_t count = 0;
       // The last pixels of a plane, too few for a vector, are a tile of their own.
       const bool whole = !plain || p + vector_size <= extent_.plane;
       do {
         const std::size_t live = std::min(pixels, extent_.plane - p);
-        columns[count] = {image + p * floats, live, count * row_ + front_};
+        columns[count] = {image + p * places_.pixel, live, count * row_ + front_};
         ++count;
         p += live;
       } while (count < tile_ && whole && p + pixels <= extent_.plane);
@@ -119,9 +118,9 @@ void lrn_across::each_tile(F f) {
 template <bool Whole, class T>
 void lrn_across::write_squares(const column& c, const T* x) {
   float* to = squares_.data() + c.row;
-  for (std::size_t s = 0; s < segments_; ++s)
+  for (std::size_t s = 0; s < places_.blocks; ++s)
     for (std::size_t i = 0; i < width_; i += vector_size, to += vector_size) {
-      const vector v = read<Whole>(x + c.first + s * stride_ + i, c.live);
+      const vector v = read<Whole>(x + c.first + s * places_.block + i, c.live);
       store(to, v * v);
     }
 }
@@ -141,9 +140,9 @@ vector sum_around(const float* at, std::size_t reach, std::size_t step) {
 template <bool Whole, class Power, class T>
 void lrn_across::write_results(const column& c, Power power_of, const T* x, T* y) {
   const float* squares = squares_.data() + c.row;
-  for (std::size_t s = 0; s < segments_; ++s)
+  for (std::size_t s = 0; s < places_.blocks; ++s)
     for (std::size_t i = 0; i < width_; i += vector_size, squares += vector_size) {
-      const std::size_t at = c.first + s * stride_ + i;
+      const std::size_t at = c.first + s * places_.block + i;
       const vector sum = with_.k + weight_ * sum_around(squares, reach_, step_);
       write<Whole>(y + at, read<Whole>(x + at, c.live) * power_of(sum).power, c.live);
     }
@@ -153,9 +152,9 @@ void lrn_across::write_results(const column& c, Power power_of, const T* x, T* y
 template <bool Whole, class Power, class T>
 void lrn_across::write_shares(const column& c, Power power_of, const T* x, const T* dy) {
   std::size_t place = c.row;
-  for (std::size_t s = 0; s < segments_; ++s)
+  for (std::size_t s = 0; s < places_.blocks; ++s)
     for (std::size_t i = 0; i < width_; i += vector_size, place += vector_size) {
-      const std::size_t at = c.first + s * stride_ + i;
+      const std::size_t at = c.first + s * places_.block + i;
       const vector sum = with_.k + weight_ * sum_around(squares_.data() + place, reach_, step_);
       const powers p = power_of(sum);
       store(powers_.data() + place, p.power);
@@ -168,9 +167,9 @@ template <bool Whole, class T>
 void lrn_across::write_gradients(const column& c, const T* x, const T* dy, T* dx) {
   const float ratio = 2 * weight_ * with_.beta;
   std::size_t place = c.row;
-  for (std::size_t s = 0; s < segments_; ++s)
+  for (std::size_t s = 0; s < places_.blocks; ++s)
     for (std::size_t i = 0; i < width_; i += vector_size, place += vector_size) {
-      const std::size_t at = c.first + s * stride_ + i;
+      const std::size_t at = c.first + s * places_.block + i;
       const vector shares = sum_around(shares_.data() + place, reach_, step_);
       const vector power = load<vector>(powers_.data() + place);
       write<Whole>(

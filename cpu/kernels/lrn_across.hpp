@@ -22,7 +22,7 @@ class lrn_across {
   };
   lrn_across(layout form, const image_extent& extent, const numbers& with);
 
-  // T: float, or bfloat16 in a blocked layout.
+  // T: float, or bfloat16 where the layout has blocks.
   /// Overwrites y.
   template <class T>
   void forward(const T* x, T* y);
@@ -44,7 +44,8 @@ class lrn_across {
   void write_gradients(const column& c, const T* x, const T* dy, T* dx);
 
   image_extent extent_;
-  std::size_t segments_, width_, stride_, step_;  // see lrn_across.cpp
+  block_places places_;
+  std::size_t width_, step_;  // see lrn_across.cpp
   std::size_t reach_, front_, row_, tile_;
   numbers with_;
   float weight_;  // alpha / n

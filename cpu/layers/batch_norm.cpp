@@ -96,16 +96,13 @@ class batch_norm_kernel final : public kernel {
   void find_statistics(const float* from) {
     const std::size_t channels = mean_.size();
     std::vector<double> mean(channels), squares(channels);
-    const auto plane = static_cast<double>(extent_.plane);
     with_lanes(form_, [&](auto like, auto of) {
       using V = decltype(like);
       const auto* x = as<decltype(of)>(from);
-      double seen = 0;  // values per channel in the images before
-      std::size_t images = 0;
       each_run(form_, extent_, [&](const channel_run& r) {
-        if (r.channel == 0) seen = plane * static_cast<double>(images++);
+        const auto plane = static_cast<double>(r.pixels), seen = static_cast<double>(r.before);
         const V own_mean = sum_over<V>(r, [&]<class W>(std::size_t i) { return load<W>(x + i); }) /
-                           static_cast<float>(extent_.plane);
+                           static_cast<float>(r.pixels);
         const V own_squares = sum_over<V>(r, [&]<class W>(std::size_t i) {
           const W d = load<W>(x + i) - own_mean;
           return d * d;
@@ -158,7 +155,7 @@ class batch_norm_kernel final : public kernel {
       T *y = as<T>(to), *copy = as<T>(kept_.data());
       each_run(form_, extent_, [&](const channel_run& r) {
         const V mean = of_channel<V>(mean_.data(), r), scale = of_channel<V>(scale_.data(), r);
-        for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+        for (std::size_t i = r.at; i < r.end; i += r.step_for<V>()) {
           const V v = (load<V>(x + i) - mean) * scale;
           store(y + i, v);
           if constexpr (Keeps) store(copy + i, v);
@@ -171,7 +168,7 @@ class batch_norm_kernel final : public kernel {
   void scale_diff(const T* dy, T* dx) const {
     each_run(form_, extent_, [&](const channel_run& r) {
       const V scale = of_channel<V>(scale_.data(), r);
-      for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+      for (std::size_t i = r.at; i < r.end; i += r.step_for<V>()) {
         store(dx + i, load<V>(dy + i) * scale);
       }
     });
@@ -207,7 +204,7 @@ class batch_norm_kernel final : public kernel {
       each_run(form_, extent_, [&](const channel_run& r) {
         const V m = of_channel<V>(mean.data(), r), a = of_channel<V>(along.data(), r),
                 s = of_channel<V>(scale.data(), r);
-        for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+        for (std::size_t i = r.at; i < r.end; i += r.step_for<V>()) {
           store(dx + i, (load<V>(dy + i) - m - load<V>(values + i) * a) * s);
         }
       });

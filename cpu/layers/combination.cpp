@@ -39,11 +39,14 @@ class reshape_kernel final : public kernel {
 /// The parts of one blob along an axis, in order: Concat joins them, Slice cuts them.
 class joined_axis {
  public:
-  joined_axis(const shape& whole, std::size_t axis) : axis_(axis), whole_(whole) {}
+  /// `pixels`: as layout::pixels_bf16, where channels (axis 1) come last.
+  joined_axis(const shape& whole, std::size_t axis, bool pixels)
+      : pixels_(pixels), axis_(pixels ? 3 : axis), whole_(in_memory(whole)) {}
   /// Calls move(offset in the whole, offset in the part, values) for every run of the part at
   /// `first`.
   template <class Move>
-  void each_run(const shape& part, std::size_t first, Move move) const {
+  void each_run(const shape& extents, std::size_t first, Move move) const {
+    const shape part = in_memory(extents);
     const auto outer = static_cast<std::size_t>(count(part, 0, axis_));
     const auto run = static_cast<std::size_t>(count(part, axis_, part.size()));
     const auto whole_run = static_cast<std::size_t>(count(whole_, axis_, whole_.size()));
@@ -51,10 +54,15 @@ class joined_axis {
     for (std::size_t o = 0; o < outer; ++o) move(o * whole_run + start, o * run, run);
   }
   [[nodiscard]] std::size_t extent(const shape& part) const {
-    return static_cast<std::size_t>(part.at(axis_));
+    return static_cast<std::size_t>(in_memory(part).at(axis_));
   }
 
  private:
+  [[nodiscard]] shape in_memory(const shape& s) const {
+    return pixels_ ? shape{s.at(0), s.at(2), s.at(3), s.at(1)} : s;
+  }
+
+  bool pixels_;
   std::size_t axis_;
   shape whole_;
 };
@@ -64,7 +72,8 @@ class join_kernel final : public kernel {
  public:
   join_kernel(const layer_context& c, bool concat)
       : concat_(concat),
-        axis_(concat ? c.top_shape(0) : c.bottom_shape(0), joined_axis_of(c.state.graph, c.layer)) {
+        axis_(concat ? c.top_shape(0) : c.bottom_shape(0), joined_axis_of(c.state.graph, c.layer),
+              c.top(0).form == layout::pixels_bf16) {
     cpu_blob& whole = concat ? c.top(0) : c.bottom(0);
     const auto& parts = concat ? c.layer.bottoms : c.layer.tops;
     // Blocked only where no block is cut; then runs lie as in the plain layout.

@@ -8,7 +8,9 @@
 #include "cpu/fusion.hpp"
 #include "cpu/kernels/unpack_weights.hpp"
 #include "cpu/layer.hpp"
+#include "cpu/layers/pixel_products.hpp"
 #include "cpu/layers/sparse_convolution.hpp"
+#include "cpu/layers/window_gradient.hpp"
 #include "cpu/packed_weights.hpp"
 #include "cpu/winograd/layer.hpp"
 #include "models/net/convolution_windows.hpp"
@@ -34,7 +36,11 @@ class convolution_kernel final : public kernel {
       if (!after_pooling_) {
         after_relu_ = make_relu_backward(c, shape_);
         top_ = &c.top(0);
-        if (weight_gradient_.wanted() || bias_gradient_.wanted())
+        const bool learns = weight_gradient_.wanted() || bias_gradient_.wanted();
+        if (learns && forward_layouts_.out == layout::pixels_bf16 && pairs == 1 &&
+            weight_gradient_.wanted() && window_gradient::suits(shape_))
+          from_windows_.emplace(*run_, shape_, c.bottom_shape(0), c.top_shape(0));
+        else if (learns)
           make_weights(c, plain_weights, forward);
         make_data(c, plain_weights, forward);
       }
@@ -44,7 +50,10 @@ class convolution_kernel final : public kernel {
       pair& p = pairs_[i];
       p.x = view(c.bottom(i), part::data, forward_layouts_.in);
       p.y = view(c.top(i), part::data, forward_layouts_.out);
-      if (weights_step_.made()) {
+      if (from_windows_) {
+        p.x_for_weights = view(c.bottom(i), part::data, layout::plain);
+        p.dy_for_weights = view(c.top(i), part::diff, layout::pixels_bf16);
+      } else if (weights_step_.made()) {
         p.x_for_weights = view(c.bottom(i), part::data, weights_layouts_.in);
         p.dy_for_weights = view(c.top(i), part::diff, weights_layouts_.out);
       }
@@ -72,6 +81,7 @@ class convolution_kernel final : public kernel {
       if (after_relu_->worthwhile()) return after_relu_->backward(now);
       mask_diff();
     }
+    if (from_windows_) backward_from_windows();
     if (weights_step_.made()) backward_weights();
     if (!data_step_.made()) return;
     data_step_.point(DNNL_ARG_WEIGHTS, data_weights_.load());
@@ -168,6 +178,14 @@ class convolution_kernel final : public kernel {
     data_weights_ = packed_weights(run, c.parameter(0), plain_weights, d.weights_desc());
   }
 
+  void backward_from_windows() {
+    from_windows_->run(pairs_[0].x_for_weights.load(),
+                       as<bfloat16>(pairs_[0].dy_for_weights.load()), weight_gradient_.begin(),
+                       bias_gradient_.wanted() ? bias_gradient_.begin() : nullptr);
+    weight_gradient_.end();
+    if (bias_gradient_.wanted()) bias_gradient_.end();
+  }
+
   /// The first pair writes both gradients, the others add theirs in order.
   void backward_weights() {
     float* dw = weight_gradient_.wanted() ? weight_gradient_.begin() : spare_weights_.data();
@@ -234,6 +252,7 @@ class convolution_kernel final : public kernel {
   packed_weights forward_weights_, data_weights_;
   buffer packed_gradient_, spare_weights_, spare_bias_, pair_weights_, pair_bias_;
   std::vector<pair> pairs_;
+  std::optional<window_gradient> from_windows_;
   std::unique_ptr<sparse_backward> after_pooling_, after_relu_;
   cpu_blob* top_ = nullptr;
 };
@@ -244,6 +263,8 @@ std::unique_ptr<kernel> make_convolution(const layer_context& c) {
   require_convolvable(c.layer, c.bottom_shape(0), "CPU");
   if (suits_winograd(c.state.graph, c.layer, c.bottom_shape(0), c.top_shape(0), c.state.math))
     return make_winograd_convolution(c);
+  if (suits_pixel_products(c.state.graph, c.layer, c.bottom_shape(0), c.state.math))
+    return make_pixel_products(c);
   return std::make_unique<convolution_kernel>(c);
 }
 

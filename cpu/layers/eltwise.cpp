@@ -31,7 +31,10 @@ class eltwise_kernel final : public kernel {
     if (const auto relu = relu_in_place_after(c); relu && how_ == operation::SUM) {
       relu_slope_ = relu->slope;
       c.state.forward_fused[relu->layer] = true;
+      c.state.backward_fused[relu->layer] = c.layer.needs_backward;
     }
+    shared_ = c.state.has_diff_of_top[c.index];
+    if (shared_) top_->diff = c.bottom(*shared_).diff;
   }
 
   void forward(const pass&) override {
@@ -56,9 +59,10 @@ class eltwise_kernel final : public kernel {
   }
 
   void backward(const pass&) override {
+    if (relu_slope_) mask_diff();
     // In place (SUM only) the first bottom's diff is the top's own and goes last.
     for (std::size_t b = bottoms_.size(); b-- > 0;) {
-      if (bottoms_[b].dx.exists()) write_diff(b);
+      if (bottoms_[b].dx.exists() && b != shared_ && b != masked_) write_diff(b);
     }
   }
 
@@ -92,6 +96,33 @@ class eltwise_kernel final : public kernel {
     });
   }
 
+  /// The backward pass of the ReLU behind, which leaves its gradient where it was; and the gradient of the last bottom on the way.
+  void mask_diff() {
+    const T* y = as<T>(top_->data);
+    T* dy = as<T>(top_->diff);
+    const float slope = *relu_slope_;
+    const auto masked = [=]<class V>(std::size_t i) {
+      const V d = load<V>(dy + i);
+      const V own = where_positive(load<V>(y + i), d, d * slope);
+      store<V>(dy + i, own);
+      return own;
+    };
+    masked_.reset();
+    for (std::size_t b = bottoms_.size(); b-- > 1 && !masked_;)
+      if (bottoms_[b].dx.exists() && b != shared_) masked_ = b;
+    if (!masked_) {
+      each_value<T>(top_->stored(),
+                    [=]<class V>(std::size_t i) { masked.template operator()<V>(i); });
+      return;
+    }
+    T* dx = as<T>(bottoms_[*masked_].dx.memory());
+    const float k = bottoms_[*masked_].coefficient;
+    each_value<T>(top_->stored(), [=]<class V>(std::size_t i) {
+      store<V>(dx + i, k * masked.template operator()<V>(i));
+    });
+    bottoms_[*masked_].dx.store();
+  }
+
   void write_diff(std::size_t b) {
     const T* dy = as<T>(top_->diff);
     T* dx = as<T>(bottoms_[b].dx.memory());
@@ -117,6 +148,8 @@ class eltwise_kernel final : public kernel {
   std::vector<operand> bottoms_;
   std::vector<std::uint16_t> winner_;
   std::optional<float> relu_slope_;
+  std::optional<std::size_t> shared_;  ///< its diff is the top's
+  std::optional<std::size_t> masked_;  ///< mask_diff() has written its diff
 };
 
 }  // namespace

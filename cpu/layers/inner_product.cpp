@@ -5,7 +5,10 @@
 //
 // With batches worth the name, y comes from oneDNN's matmul: W^T is the case in which its sgemm is slow (one
 // core of a Zen 4, ms: CIFAR-10 quick's ip1 0.28 to 0.14, AlexNet's fc6 55 to 38, GoogLeNet's loss3 0.94 to
-// 0.44). The products of the backward pass are as fast or faster in sgemm.
+// 0.44). The products of the backward pass are as fast or faster in sgemm. With --math bf16 on a processor that multiplies tiles, all three
+// are products of bfloat16.
+#include "cpu/bf16_products.hpp"
+#include "cpu/convolution_shape.hpp"
 #include "cpu/dnnl_run.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
@@ -17,6 +20,8 @@
 namespace poseidon::cpu {
 namespace {
 
+// Rounding and packing the weights in each iteration takes as long as the products of fewer rows.
+constexpr std::size_t worth_rounding = 64;
 constexpr std::size_t worth_a_matmul = 16;  // rows; below it sgemm reads the weights no slower
 
 /// y [rows, out] = x W^T, for weights that lie as [out, in].
@@ -52,21 +57,28 @@ class inner_product_kernel final : public kernel {
       bias_ = c.parameter(1);
       bias_gradient_ = c.gradient(1);
     }
-    if (rows_ >= worth_a_matmul && !transposed_)
+    const bool rounds =
+        c.state.math == cpu_math::bf16 && has_bf16_tiles() && rows_ >= worth_rounding;
+    if (rows_ >= worth_a_matmul && !transposed_ && !rounds)
       product_ = make_product(c.state.dnnl, rows_, in_, out_);
     if (const auto relu = relu_in_place_after(c)) {
       relu_ = true;
       slope_ = relu->slope;
       c.state.forward_fused[relu->layer] = true;
     }
-    if (!c.state.has_backward()) return;
-    if (c.layer.needs_backward) dy_ = view(c.top(0), part::diff, layout::plain);
-    if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::plain);
+    if (c.state.has_backward()) {
+      if (c.layer.needs_backward) dy_ = view(c.top(0), part::diff, layout::plain);
+      if (c.wants_diff(0)) dx_ = view(c.bottom(0), part::diff, layout::plain);
+    }
+    if (rounds) make_rounded(c);
   }
 
   void forward(const pass&) override {
     float* y = y_.memory();
-    if (product_.made()) {
+    if (rounded_) {
+      narrow(x_.load(), rows_ * in_, as<bfloat16>(rounded_x_.data()));
+      rounded_->forward(rounded_x_.data(), y);
+    } else if (product_.made()) {
       product_.point(DNNL_ARG_SRC, x_.load());
       product_.point(DNNL_ARG_WEIGHTS, weights_.values());
       product_.point(DNNL_ARG_DST, y);
@@ -76,13 +88,13 @@ class inner_product_kernel final : public kernel {
       const matrix w{weights_.values(), !transposed_, transposed_ ? out_ : in_};
       multiply(rows_, out_, in_, x, w, y);
     }
-    if (bias_.exists()) {
+    if (bias_.exists() && !rounded_) {
       const float* b = bias_.values();
       for (std::size_t n = 0; n < rows_; ++n) {
         for (std::size_t i = 0; i < out_; ++i) y[n * out_ + i] += b[i];
       }
     }
-    if (relu_) {
+    if (relu_ && !rounded_) {
       const float slope = slope_;
       for (std::size_t i = 0; i < rows_ * out_; ++i) y[i] = y[i] > 0 ? y[i] : slope * y[i];
     }
@@ -92,7 +104,11 @@ class inner_product_kernel final : public kernel {
   void backward(const pass&) override {
     if (!dy_.exists()) return;
     const float* dy = dy_.load();
-    if (weight_gradient_.wanted()) {
+    if (rounded_) narrow(dy, rows_ * out_, as<bfloat16>(rounded_dy_.data()));
+    if (weight_gradient_.wanted() && rounded_) {
+      rounded_->backward_weights(rounded_x_.data(), rounded_dy_.data(), weight_gradient_.begin());
+      weight_gradient_.end();
+    } else if (weight_gradient_.wanted()) {
       const matrix x{x_.memory(), transposed_, in_};  // as forward() loaded it
       const matrix g{dy, !transposed_, out_};
       float* dw = weight_gradient_.begin();
@@ -108,8 +124,12 @@ class inner_product_kernel final : public kernel {
       bias_gradient_.end();
     }
     if (!dx_.exists()) return;
-    const matrix w{weights_.values(), transposed_, transposed_ ? out_ : in_};
-    multiply(rows_, in_, out_, {dy, false, out_}, w, dx_.memory());
+    if (rounded_) {
+      rounded_->backward_data(rounded_dy_.data(), dx_.memory());
+    } else {
+      const matrix w{weights_.values(), transposed_, transposed_ ? out_ : in_};
+      multiply(rows_, in_, out_, {dy, false, out_}, w, dx_.memory());
+    }
     dx_.store();
   }
 
@@ -126,6 +146,20 @@ class inner_product_kernel final : public kernel {
   }
 
  private:
+  void make_rounded(const layer_context& c) {
+    rounded_.emplace(
+        c.state.dnnl,
+        bf16_products::sizes{
+            .rows = rows_, .in = in_, .out = out_, .transposed = transposed_, .wide_results = true},
+        weights_, bias_);
+    rounded_->make_forward(relu_ ? std::optional(slope_) : std::nullopt);
+    rounded_x_ = buffer(floats_of(rows_ * in_, layout::plain_bf16));
+    if (!dy_.exists()) return;
+    rounded_dy_ = buffer(floats_of(rows_ * out_, layout::plain_bf16));
+    if (weight_gradient_.wanted()) rounded_->make_weights();
+    if (dx_.exists()) rounded_->make_data();
+  }
+
   std::size_t rows_, in_, out_;
   bool transposed_;
   bool relu_ = false;
@@ -133,6 +167,8 @@ class inner_product_kernel final : public kernel {
   parameter_reader weights_, bias_;
   gradient_slot weight_gradient_, bias_gradient_;
   dnnl_step product_;
+  std::optional<bf16_products> rounded_;  ///< in place of all other products
+  buffer rounded_x_, rounded_dy_;
   view x_, y_, dx_, dy_;
 };
 

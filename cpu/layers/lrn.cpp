@@ -8,7 +8,7 @@ namespace {
 /// Where oneDNN's kernels compute: in the bottom's layout, of float32.
 layout float_form_of(const layer_context& c) {
   const layout form = c.bottom(0).form;
-  return form == layout::c16_bf16 ? layout::c16 : form;
+  return is_bf16(form) && block_of(form) > 1 ? layout::c16 : form;
 }
 
 class across_kernel final : public kernel {

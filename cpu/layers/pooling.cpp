@@ -9,8 +9,13 @@ namespace {
 /// Planes of pixels in a layout: samples times blocks of channels.
 std::size_t planes_of(const shape& s, layout form) {
   const image_extent e = image_of(s);
-  const std::size_t block = block_of(form);
-  return e.samples * ((e.channels + block - 1) / block);
+  return e.samples * places_of(form, e).blocks;
+}
+
+/// Planes of bfloat16, in whichever layout.
+bf16_planes bf16_planes_of(const shape& s, layout form) {
+  const image_extent e = image_of(s);
+  return {places_of(form, e), e.samples, e.plane};
 }
 
 class ave_kernel final : public kernel {
@@ -18,6 +23,8 @@ class ave_kernel final : public kernel {
   ave_kernel(const layer_context& c, const pool_shape& s)
       : shape_(s),
         planes_(planes_of(c.bottom_shape(0), c.bottom(0).form)),
+        bf16_in_(bf16_planes_of(c.bottom_shape(0), c.bottom(0).form)),
+        bf16_out_(bf16_planes_of(c.top_shape(0), c.bottom(0).form)),
         x_(c.bottom(0), part::data, c.bottom(0).form),
         y_(c.top(0), part::data, c.bottom(0).form) {
     if (!c.wants_diff(0)) return;
@@ -39,10 +46,11 @@ class ave_kernel final : public kernel {
         ave_pool_forward<16>(shape_, planes_, x, y);
         break;
       case layout::plain_bf16:
-        ave_pool_forward<1>(shape_, planes_, as<bfloat16>(x), as<bfloat16>(y));
+        ave_pool_forward<1>(shape_, bf16_in_, as<bfloat16>(x), bf16_out_, as<bfloat16>(y));
         break;
       case layout::c16_bf16:
-        ave_pool_forward<16>(shape_, planes_, as<bfloat16>(x), as<bfloat16>(y));
+      case layout::pixels_bf16:
+        ave_pool_forward<16>(shape_, bf16_in_, as<bfloat16>(x), bf16_out_, as<bfloat16>(y));
         break;
     }
     y_.store();
@@ -63,10 +71,11 @@ class ave_kernel final : public kernel {
         ave_pool_backward<16>(shape_, planes_, dy, dx);
         break;
       case layout::plain_bf16:
-        ave_pool_backward<1>(shape_, planes_, as<bfloat16>(dy), as<bfloat16>(dx));
+        ave_pool_backward<1>(shape_, bf16_out_, as<bfloat16>(dy), bf16_in_, as<bfloat16>(dx));
         break;
       case layout::c16_bf16:
-        ave_pool_backward<16>(shape_, planes_, as<bfloat16>(dy), as<bfloat16>(dx));
+      case layout::pixels_bf16:
+        ave_pool_backward<16>(shape_, bf16_out_, as<bfloat16>(dy), bf16_in_, as<bfloat16>(dx));
         break;
     }
     dx_.store();
@@ -75,6 +84,7 @@ class ave_kernel final : public kernel {
  private:
   pool_shape shape_;
   std::size_t planes_;
+  bf16_planes bf16_in_, bf16_out_;
   view x_, y_, dx_, dy_;
 };
 
@@ -122,6 +132,8 @@ class blocked_max_kernel final : public kernel {
   blocked_max_kernel(const layer_context& c, const pool_shape& s)
       : shape_(s),
         planes_(planes_of(c.bottom_shape(0), c.bottom(0).form)),
+        bf16_in_(bf16_planes_of(c.bottom_shape(0), c.bottom(0).form)),
+        bf16_out_(bf16_planes_of(c.top_shape(0), c.bottom(0).form)),
         choice_(c.state.choices[c.index] ? c.state.choices[c.index]
                                          : std::make_shared<pooled_choice>()),
         x_(c.bottom(0), part::data, c.bottom(0).form),
@@ -134,20 +146,29 @@ class blocked_max_kernel final : public kernel {
 
   void forward(const pass&) override {
     const T* x = as<T>(x_.load());
-    max_pool_forward<Block>(shape_, planes_, x, as<T>(y_.memory()), choice_->at.data());
+    T* y = as<T>(y_.memory());
+    if constexpr (std::is_same_v<T, bfloat16>)
+      max_pool_forward<Block>(shape_, bf16_in_, x, bf16_out_, y, choice_->at.data());
+    else
+      max_pool_forward<Block>(shape_, planes_, x, y, choice_->at.data());
     y_.store();
   }
 
   void backward(const pass&) override {
     if (!dx_.exists()) return;
     const T* dy = as<T>(dy_.load());
-    max_pool_backward<Block>(shape_, planes_, dy, choice_->at.data(), as<T>(dx_.memory()));
+    T* dx = as<T>(dx_.memory());
+    if constexpr (std::is_same_v<T, bfloat16>)
+      max_pool_backward<Block>(shape_, bf16_out_, dy, choice_->at.data(), bf16_in_, dx);
+    else
+      max_pool_backward<Block>(shape_, planes_, dy, choice_->at.data(), dx);
     dx_.store();
   }
 
  private:
   pool_shape shape_;
   std::size_t planes_;
+  bf16_planes bf16_in_, bf16_out_;
   std::shared_ptr<pooled_choice> choice_;
   view x_, y_, dx_, dy_;
 };
@@ -167,7 +188,7 @@ std::unique_ptr<kernel> make_pooling(const layer_context& c) {
     return std::make_unique<plain_max_kernel>(c, s);
   }
   if (form == layout::c8) return std::make_unique<blocked_max_kernel<8>>(c, s);
-  if (form == layout::c16_bf16) return std::make_unique<blocked_max_kernel<16, bfloat16>>(c, s);
+  if (is_bf16(form)) return std::make_unique<blocked_max_kernel<16, bfloat16>>(c, s);
   return std::make_unique<blocked_max_kernel<16>>(c, s);
 }
 

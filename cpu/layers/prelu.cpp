@@ -31,7 +31,7 @@ class prelu_kernel final : public kernel {
     float* y = top_->data;
     each([&]<class V>(const channel_run& r) {
       const V slope = of_channel<V>(slopes_.data(), r);
-      for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+      for (std::size_t i = r.at; i < r.end; i += r.step_for<V>()) {
         const V v = load<V>(x + i);
         store(y + i, where_positive(v, v, v * slope));
       }
@@ -46,7 +46,7 @@ class prelu_kernel final : public kernel {
     float* dx = dx_.memory();
     each([&]<class V>(const channel_run& r) {
       const V slope = of_channel<V>(slopes_.data(), r);
-      for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+      for (std::size_t i = r.at; i < r.end; i += r.step_for<V>()) {
         const V d = load<V>(dy + i);
         store(dx + i, where_positive(load<V>(x + i), d, d * slope));
       }

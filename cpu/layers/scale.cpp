@@ -164,7 +164,7 @@ class scale_kernel final : public kernel {
         const V factor = of_channel<V>(factor_.by_channel.data(), r);
         const V bias = of_channel<V>(bias_.by_channel.data(), r);
         const auto x = of.template operator()<V, T>(r);
-        for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+        for (std::size_t i = r.at; i < r.end; i += r.step_for<V>()) {
           V v = x(i) * factor + bias;
           if constexpr (Relu) v = where_positive(v, v, v * slope);
           store(y + i, v);
@@ -179,7 +179,7 @@ class scale_kernel final : public kernel {
     const T* y = as<T>(top_->data);
     T* dy = as<T>(top_->diff);
     const float slope = *relu_slope_;
-    for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>) {
+    for (std::size_t i = r.at; i < r.end; i += r.step_for<V>()) {
       const V d = load<V>(dy + i);
       store(dy + i, where_positive(load<V>(y + i), d, d * slope));
     }
@@ -191,7 +191,7 @@ class scale_kernel final : public kernel {
     T* dx = as<T>(dx_.memory());
     if (!factor_.exists() && dx == dy) return;
     const V factor = of_channel<V>(factor_.by_channel.data(), r);
-    for (std::size_t i = r.at; i < r.at + r.size; i += step_of<V>)
+    for (std::size_t i = r.at; i < r.end; i += r.step_for<V>())
       store(dx + i, load<V>(dy + i) * factor);
   }
 

@@ -108,7 +108,7 @@ bool suits_winograd(const net& graph, const net_layer& layer, const shape& botto
   }
   // This also says whether groups fill their blocks.
   const convolution_layouts l = choose_layouts(graph, layer, math);
-  if (l.in != l.out || block_of(l.out) == 1) return false;
+  if (l.in != l.out || block_of(l.out) == 1 || l.out == layout::pixels_bf16) return false;
   const auto tiles = (top[2] + 3) / 4 * ((top[3] + 3) / 4);
   return (taps == 3 || taps == 5) && tiles * top[0] >= fewest_tiles &&
          tiles * 16 <= 2 * top[2] * top[3];

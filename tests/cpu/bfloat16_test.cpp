@@ -66,9 +66,9 @@ TEST_CASE("bfloat16: every way between layouts rounds once, and padding is zero"
   const auto room = [&](layout form) {
     return std::vector<float>(cpu::floats_of(cpu::stored_size(s, form), form), 77.0f);
   };
-  for (const layout first : {layout::plain_bf16, layout::c16_bf16}) {
-    for (const layout second :
-         {layout::plain, layout::c8, layout::c16, layout::plain_bf16, layout::c16_bf16}) {
+  for (const layout first : {layout::plain_bf16, layout::c16_bf16, layout::pixels_bf16}) {
+    for (const layout second : {layout::plain, layout::c8, layout::c16, layout::plain_bf16,
+                                layout::c16_bf16, layout::pixels_bf16}) {
       auto a = room(first), b = room(second), c = room(layout::plain);
       cpu::relayout(s, layout::plain, values.data(), first, a.data());
       cpu::relayout(s, first, a.data(), second, b.data());
@@ -187,6 +187,115 @@ TEST_CASE("bfloat16: convolutions of all kinds of shapes are near those of float
     for (const std::size_t p : {0u, 1u})
       CHECK(distance(rounded.gradient(p), exact.gradient(p)) < 0.03);
   }
+}
+
+namespace {
+
+/// Convolutions with and without whole blocks of channels, and behind them all layers that know pixels.
+hand_net net_of_pixels(int channels, const std::string& pool, bool cuts_a_block) {
+  const auto n = std::to_string(channels);
+  const int half = cuts_a_block ? channels / 2 + 3 : 16, rest = channels - half;
+  hand_net h;
+  h.input("data", {2, 5, 10, 9});
+  h.input("label", {2});
+  const shape image{2, channels, 10, 9}, pooled{2, channels, 5, 5}, one{channels};
+  h.layer("name: 'a' type: 'Convolution' bottom: 'data' top: 'a' convolution_param { num_output: " +
+              n + " kernel_size: 3 pad: 1 bias_term: false }",
+          {image}, {{channels, 5, 3, 3}});
+  h.layer("name: 'bn' type: 'BatchNorm' bottom: 'a' top: 'bn'", {image}, {one, one, {1}});
+  h.layer("name: 's' type: 'Scale' bottom: 'bn' top: 's' scale_param { bias_term: true }", {image},
+          {one, one});
+  h.layer("name: 'r' type: 'ReLU' bottom: 's' top: 's'", {image});
+  h.layer("name: 'sp' type: 'Split' bottom: 's' top: 's1' top: 's2'", {image, image});
+  h.layer("name: 'b' type: 'Convolution' bottom: 's1' top: 'b' convolution_param { num_output: " +
+              n + " kernel_size: 1 }",
+          {image}, {{channels, channels, 1, 1}, one});
+  h.layer("name: 'e' type: 'Eltwise' bottom: 'b' bottom: 's2' top: 'e'", {image});
+  h.layer("name: 'p' type: 'Pooling' bottom: 'e' top: 'p' pooling_param { " + pool + " }",
+          {pooled});
+  h.layer("name: 'n' type: 'LRN' bottom: 'p' top: 'n' lrn_param { local_size: 5 alpha: 0.1 }",
+          {pooled});
+  h.layer("name: 'c' type: 'Slice' bottom: 'n' top: 'c1' top: 'c2' slice_param { slice_point: " +
+              std::to_string(half) + " }",
+          {{2, half, 5, 5}, {2, rest, 5, 5}});
+  h.layer("name: 'j' type: 'Concat' bottom: 'c2' bottom: 'c1' top: 'j'", {pooled});
+  h.layer(
+      "name: 'd' type: 'Convolution' bottom: 'j' top: 'd' convolution_param { num_output: 16 "
+      "kernel_size: 1 stride: 2 }",
+      {{2, 16, 3, 3}}, {{16, channels, 1, 1}, {16}});
+  h.layer(
+      "name: 'ip' type: 'InnerProduct' bottom: 'd' top: 'ip' inner_product_param { num_output: 3 }",
+      {{2, 3}}, {{3, 144}, {3}});
+  h.layer("name: 'l' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'l'", {{}});
+  return h;
+}
+
+}  // namespace
+
+TEST_CASE("bfloat16: all layers behind convolutions are near those of float32, whatever is cut") {
+  if (!multiplies_bf16()) return;
+  for (const int channels : {16, 20, 48, 64})
+    for (const char* pool :
+         {"pool: MAX kernel_size: 3 stride: 2", "pool: AVE kernel_size: 2 stride: 2"})
+      for (const bool cuts : {false, true}) {
+        if (channels == 16 && !cuts) continue;  // a slice would be empty
+        CAPTURE(channels);
+        CAPTURE(pool);
+        CAPTURE(cuts);
+        const hand_net h = net_of_pixels(channels, pool, cuts);
+        std::vector<std::vector<float>> of_fp32, of_bf16;
+        for (const auto math : {cpu_math::fp32, cpu_math::bf16}) {
+          running_net r(h.n, {}, make_cpu_device(math));
+          r.set("data", noise(2 * 5 * 90, 3));
+          r.set("label", {0, 2});
+          r.forward();
+          r.backward();
+          auto& to = math == cpu_math::fp32 ? of_fp32 : of_bf16;
+          to.push_back(r.data("l"));
+          for (std::size_t p = 0; p < h.n.parameters.size(); ++p) to.push_back(r.gradient(p));
+        }
+        for (std::size_t i = 0; i < of_fp32.size(); ++i) {
+          CAPTURE(i);
+          CHECK(distance(of_bf16[i], of_fp32[i]) < 0.1);
+        }
+      }
+}
+
+TEST_CASE("bfloat16: inner products of many rows are near those of float32") {
+  if (!multiplies_bf16()) return;
+  for (const int rows : {63, 64, 130})
+    for (const char* words : {"", "bias_term: false", "transpose: true"})
+      for (const bool relu : {false, true}) {
+        CAPTURE(rows);
+        CAPTURE(words);
+        CAPTURE(relu);
+        const bool has_bias = std::string(words) != "bias_term: false";
+        const bool transposed = std::string(words) == "transpose: true";
+        hand_net h;
+        h.all_diffs = true;
+        h.input("x", {rows, 50});
+        std::vector<shape> parameters{transposed ? shape{50, 21} : shape{21, 50}};
+        if (has_bias) parameters.push_back({21});
+        h.layer(std::string("name: 'i' type: 'InnerProduct' bottom: 'x' top: 'y' "
+                            "inner_product_param { num_output: 21 ") +
+                    words + " }",
+                {{rows, 21}}, parameters);
+        if (relu) h.layer("name: 'r' type: 'ReLU' bottom: 'y' top: 'y'", {{rows, 21}});
+        running_net exact(h.n, {}), rounded(h.n, {}, make_cpu_device(cpu_math::bf16));
+        const auto x = noise(exact.size(0), 1), dy = noise(exact.size(1), 2);
+        for (running_net* r : {&exact, &rounded}) {
+          r->set("x", x);
+          r->forward();
+          r->set_diff("y", dy);
+          r->backward();
+        }
+        CHECK(distance(rounded.data("y"), exact.data("y")) < 0.01);
+        // What rounding moves across zero the ReLU lets through, or not any more.
+        const double most = relu ? 0.15 : 0.01;
+        CHECK(distance(rounded.diff("x"), exact.diff("x")) < most);
+        for (std::size_t p = 0; p < h.n.parameters.size(); ++p)
+          CHECK(distance(rounded.gradient(p), exact.gradient(p)) < most);
+      }
 }
 
 TEST_CASE("bfloat16: the device says what it multiplies, to people and to other nodes") {
