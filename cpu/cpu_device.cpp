@@ -77,9 +77,10 @@ class cpu_device final : public device {
     const bool wide = dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core;
     const dnnl_version_t* v = dnnl_version();
     return "cpu: " + std::to_string(std::thread::hardware_concurrency()) + " cores, " +
-           (wide ? "AVX-512" : "AVX2") + (math_ == cpu_math::fp32     ? ""
-                                             : cpu::has_bf16_tiles() ? ", bfloat16 in tiles"
-                                                                     : ", bfloat16") +
+           (wide ? "AVX-512" : "AVX2") +
+           (math_ == cpu_math::fp32 ? ""
+            : cpu::has_bf16_tiles() ? ", bfloat16 in tiles"
+                                    : ", bfloat16") +
            ", oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
            std::to_string(v->patch);
   }

@@ -1,11 +1,11 @@
 // messages/frame_table.hpp
 //
-// One row for each kind of frame: who says it to whom, while its reader is in which phase, how often, to whose view it belongs, and
+// One row for each kind of frame: who says it to whom, while its reader is in which stage, how often, to whose view it belongs, and
 // what a link allows for it. All who judge a frame read this table: the codec, link_receiver, frame_check, control_budget, frame_rules
 // and frame_turns. A frame without a row does not compile. What is in a frame stands in frames.hpp, how its bytes lie in wire.capnp.
 #pragma once
 #include "messages/frames.hpp"
-#include "messages/run_phase.hpp"
+#include "messages/node_stage.hpp"
 
 #include <array>
 #include <string_view>
@@ -48,7 +48,7 @@ enum class frame_budget : std::uint8_t {
 struct frame_row {
   std::string_view name;  ///< as in messages, logs and traces
   frame_path path = frame_path::link;
-  phase_set during = phases::never;  ///< of the node that hears it
+  stage_set during = stages::never;  ///< of the node that hears it
   frame_turn turns = {};
   frame_view view = frame_view::any;
   frame_budget budget = frame_budget::control;
@@ -62,7 +62,7 @@ struct row_for {
 };
 
 namespace detail {
-using namespace phases;
+using namespace stages;
 
 inline constexpr auto from_leader = frame_path::from_leader, to_leader = frame_path::to_leader,
                       joiner = frame_path::joiner, any_to_any = frame_path::any_to_any,
@@ -75,9 +75,8 @@ inline constexpr frame_turn any_times{}, once_in_run{1, false}, once_in_view{1, 
 // A view as a prospect, and as a member; a pause when a node holds, and when it has drained.
 inline constexpr frame_turn twice_in_run{2, false}, twice_in_view{2, true};
 inline constexpr bool payload = true, no_payload = false, nets = true;
-inline constexpr auto waiting = during(run_phase::waiting);
-inline constexpr auto awaiting_start =
-    during(run_phase::waiting, run_phase::resuming, run_phase::parting);
+inline constexpr auto ready = during(waiting);
+inline constexpr auto awaiting_start = during(waiting, resuming, parting);
 
 // clang-format off
 inline constexpr std::tuple frame_table{
@@ -105,16 +104,16 @@ inline constexpr std::tuple frame_table{
     // Of the node: its leader speaks.
     row_for<frames::start_training>     {"start_training",     from_leader, awaiting_start,    once_in_view, senders},
     // The first one may come before start_training, so that no node has begun the clock that it names.
-    row_for<frames::drain>              {"drain",              from_leader, running | waiting, any_times,    senders},
+    row_for<frames::drain>              {"drain",              from_leader, running | ready,   any_times,    senders},
     row_for<frames::hold_training>      {"hold_training",      from_leader, running,           once_in_view, senders},
     row_for<frames::stop_after>         {"stop_after",         from_leader, running,           any_times,    senders},
     row_for<frames::worker_left>        {"worker_left",        from_leader, running},
-    row_for<frames::watch>              {"watch",              from_leader, member_phases,     any_times,    page},
+    row_for<frames::watch>              {"watch",              from_leader, of_member,     any_times,    page},
 
     // Of the node that leads.
     row_for<frames::net_timed>          {"net_timed",          joiner,    whole_run,     once_in_run},
-    row_for<frames::join_ready>         {"join_ready",         joiner,    member_phases, once_in_run},
-    row_for<frames::suspect>            {"suspect",            to_leader, member_phases},
+    row_for<frames::join_ready>         {"join_ready",         joiner,    of_member, once_in_run},
+    row_for<frames::suspect>            {"suspect",            to_leader, of_member},
     row_for<frames::leave_wanted>       {"leave_wanted",       to_leader, whole_run},
     row_for<frames::member_ready>       {"member_ready",       to_leader, getting_ready, once_in_view},
     row_for<frames::worker_paused>      {"worker_paused",      to_leader, running,       twice_in_view, senders},
@@ -127,7 +126,7 @@ inline constexpr std::tuple frame_table{
 
     // Of any member's node.
     // The leader's checkpointer asks for a snapshot, any node's for its program, which may do so before others have begun.
-    row_for<frames::gather_history>     {"gather_history",     any_to_any, running | waiting, any_times, senders},
+    row_for<frames::gather_history>     {"gather_history",     any_to_any, running | ready,   any_times, senders},
     // The next view is decided by the members of the newest one, which may have heard of it at other times.
     row_for<frames::view_prepare>       {"view_prepare",       any_to_any, taking_part},
     row_for<frames::view_promise>       {"view_promise",       any_to_any, taking_part, any_times, any_view, control, no_payload, nets},

@@ -3,21 +3,15 @@
 #include "messages/frame_table.hpp"
 #include "messages/wire/codec.hpp"
 
-#include <array>
-
 namespace poseidon {
 
 namespace {
 
-constexpr std::array<std::string_view, 11> phase_names{
-    "starting",   "gathering", "building", "waiting", "training", "changing",
-    "rebuilding", "resuming",  "parting",  "failing", "ended"};
-
-std::string phases_text(phase_set phases) {
+std::string stages_text(stage_set stages) {
   std::string out;
-  for (unsigned p = 0; p < phase_names.size(); ++p)
-    if (contains(phases, static_cast<run_phase>(p)))
-      out += (out.empty() ? "" : ", ") + std::string(phase_names[p]);
+  for (std::size_t s = 0; s < names_of_stages.size(); ++s)
+    if (contains(stages, static_cast<node_stage>(s)))
+      out += (out.empty() ? "" : ", ") + std::string(names_of_stages[s]);
   return out;
 }
 
@@ -32,10 +26,6 @@ std::string text(const frame_header& h, const char* field, const std::string& go
 
 }  // namespace
 
-std::string_view to_string(run_phase p) {
-  return phase_names[static_cast<std::size_t>(p)];
-}
-
 std::optional<std::string> refusal_of(const frame_header& h, const frame_sender& from,
                                       const frame_listener& to) {
   const auto& rule = row_of_kind(h);
@@ -46,8 +36,8 @@ std::optional<std::string> refusal_of(const frame_header& h, const frame_sender&
     return text(h, "sender", node_text(from.seat), node_text(to.leader) + ", the leader");
   if (to_leader && to.self != to.leader)
     return text(h, "receiver", node_text(to.self), node_text(to.leader) + ", the leader");
-  if (!contains(rule.during, to.phase))
-    return text(h, "phase", std::string(to_string(to.phase)), phases_text(rule.during));
+  if (!contains(rule.during, to.stage))
+    return text(h, "stage", std::string(to_string(to.stage)), stages_text(rule.during));
   if ((rule.path == frame_path::to_leader || rule.path == frame_path::any_to_any) &&
       !from.is_member)
     return text(h, "sender", node_text(from.seat) + ", which has not joined", "a member");
@@ -58,7 +48,7 @@ bool is_of_another_view(const frame_header& h, const frame_sender& from, const f
   if (from.wrote == written_in::same_view) return false;
   const auto& rule = row_of_kind(h);
   // A link keeps the order: what is said before there is a view comes before all that is said in one.
-  if (rule.path == frame_path::link || rule.during == phases::forming) return false;
+  if (rule.path == frame_path::link || rule.during == stages::forming) return false;
   // Who leads a later view is not known here yet.
   if (from.wrote == written_in::later_view) return true;
   switch (rule.path) {

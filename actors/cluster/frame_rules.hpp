@@ -1,19 +1,17 @@
 // actors/cluster/frame_rules.hpp
 //
-// Which frame a node may hear from which other node, and in which phase of its run, as messages/frame_table.hpp has it. The node
+// Which frame a node may hear from which other node, and in which of its stages, as messages/frame_table.hpp has it. The node
 // asks before it handles a frame. Frames that the link itself consumes, or hands to the actors that train, are the link's matter
 // (links, peer_window); a row says so, and none may reach the node.
 #pragma once
 #include "messages/frames.hpp"
-#include "messages/run_phase.hpp"
+#include "messages/node_stage.hpp"
 
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace poseidon {
-
-[[nodiscard]] std::string_view to_string(run_phase p);
 
 /// The view in which a node has written a frame, compared with the newest one that its reader knows.
 enum class written_in : std::uint8_t { same_view, earlier_view, later_view };
@@ -22,7 +20,7 @@ enum class written_in : std::uint8_t { same_view, earlier_view, later_view };
 struct frame_listener {
   seat_id self{};
   seat_id leader{};
-  run_phase phase = run_phase::starting;
+  node_stage stage = node_stage::starting;
   bool has_led = false;  ///< an earlier view
 };
 struct frame_sender {

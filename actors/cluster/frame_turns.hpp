@@ -10,7 +10,7 @@
 
 namespace poseidon {
 
-/// Of the node that hears them. How often is messages/frame_table.hpp's; frame_rules says who may say a frame, and in which phase.
+/// Of the node that hears them. How often is messages/frame_table.hpp's; frame_rules says who may say a frame, and in which stage.
 class frame_turns {
  public:
   /// Counts the frame. Returns  why it may not be said any more, with how often it may; empty: it may.

@@ -90,14 +90,13 @@ bool view_change::silent(seat_id link, const facts& f) {
 }
 
 bool view_change::left(task of, const facts& f) {
-  const bool is_due = at_ == ending || at_ == freezing;
+  const bool is_due = ends_a_graph() || at_ == freezing;
   if (!is_due || working_.erase(of) == 0 || !working_.empty() || !speaking_.empty()) return false;
   if (at_ == freezing) {
     has_frozen_now(f);
     return true;
   }
-  at_ = building;
-  does(view_action::build{});
+  graph_has_ended();
   return false;
 }
 
@@ -166,7 +165,7 @@ void view_change::follows(frames::next_view next, const facts& f) {
     early_.reset();  // agreed on in the view that never begins
     clock_ = next.first_clock;
     next_ = std::move(next);
-    if (at_ != building) return;  // it is not built yet
+    if (is_in(during(releasing, ending, discarding))) return;  // it is not built yet
     return f.view.self() == no_worker ? does(view_action::build{})
                                       : does(view_action::end_graph{why::view_is_replaced});
   }
@@ -193,10 +192,13 @@ bool view_change::released() {
 }
 
 void view_change::ends(std::set<task> tasks) {
-  at_ = ending;
+  at_ = is_in(during(building, waiting)) ? discarding : ending;
   working_ = std::move(tasks);
-  if (!working_.empty()) return;
-  at_ = building;
+  if (working_.empty()) graph_has_ended();
+}
+
+void view_change::graph_has_ended() {
+  at_ = at_ == discarding ? building : rebuilding;
   does(view_action::build{});
 }
 
@@ -224,7 +226,7 @@ node_stand view_change::stand(const facts& f) const {
   const auto& view = f.view;
   if (is_among(knows_next() ? next_.witnesses : view.witnesses, view.seat))
     return {std::nullopt, true};
-  if (at_ == forming) return {};
+  if (!knows_next() && !is_in(stages::running)) return {};
   const auto whole = f.whole_version ? f.whole_version() : std::nullopt;
   if (at_ != drained && !knows_next()) return {whole, false};
   if (knows_next() && has_seat(next_.lacking, view.seat))

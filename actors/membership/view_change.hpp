@@ -1,14 +1,19 @@
 // actors/membership/view_change.hpp
 //
-// Where one node stands between the view that it trains in and the next one, and its part in deciding which one that is. A value without
-// actors, a clock, a mailbox or links: its owner tells it what happens, with what it knows then (view_facts), and does what take_action()
-// says, one after the other. Every member has one; a witness is one that never trains.
+// Where one node stands, and its part in deciding which view is the next one. A value without actors, a clock, a mailbox or links: its
+// owner tells it what happens, with what it knows then (view_facts), and does what take_action() says, one after the other. Every member
+// has one; a witness is one that never trains.
 //
-//   forming -begins-> training -drains-> draining -has_drained-> drained -follows-> releasing -released, by all-> ending -left, by all-> building
-//   training, draining -freeze-> freezing -left and silent, by all-> frozen -follows-> releasing            a member is lost
-//   building -begins-> training
-//   releasing, ending, building -follows-> the same (building: ending), where another view takes the place of one that has not begun
-//   forming -enters-> building                                                                             a newcomer has no old graph
+//   starting -gathers-> gathering -builds, enters-> building -stands-> waiting -begins-> training             its first view
+//   training -drains-> draining -has_drained-> drained -follows-> releasing -released, by all-> ending -left, by all-> rebuilding
+//   training, draining -freeze-> freezing -left and silent, by all-> frozen -follows-> releasing              a member is lost
+//   rebuilding -stands-> resuming -begins-> training
+//   rebuilding -builds-> building    where the view begins again with which this node came
+//   rebuilding -parts-> parting      the next view is without this node
+//   Another view takes the place of one that has not begun:
+//   releasing, ending -follows-> the same
+//   rebuilding, resuming, parting -follows, ends-> ending; building, waiting -follows, ends-> discarding -left, by all-> building
+//   any -fails-> failing, any -is_over-> ended
 //
 // All drain before one builds, so nothing of the old view is under way then, and every node has all parameters of the clock's version.
 // Where a member is lost nobody can drain: a node that has frozen sends no gradients any more, and keeps its solver state until the
@@ -21,7 +26,7 @@
 #pragma once
 #include "actors/membership/ballot_box.hpp"
 #include "actors/membership/view_action.hpp"
-#include "actors/membership/view_stage.hpp"
+#include "messages/node_stage.hpp"
 
 #include <chrono>
 #include <deque>
@@ -43,7 +48,7 @@ class view_change {
  public:
   using time_point = std::chrono::steady_clock::time_point;
   using facts = view_facts;
-  using enum view_stage;
+  using enum node_stage;
   /// What computes, by a number that its owner gives it.
   using task = std::uint64_t;
   /// The time between two ticks.
@@ -56,6 +61,16 @@ class view_change {
   [[nodiscard]] std::optional<view_action::action> take_action();
 
   // -- on the way ----------------------------------------------------------------------------------------
+  /// It waits for others, or for its turn to join them.
+  void gathers() { at_ = gathering; }
+  /// Its graph is being built; `begins`: what trains is still to begin, or begins anew.
+  void builds(bool begins) { at_ = begins ? building : rebuilding; }
+  /// Its graph and its links stand.
+  void stands() { at_ = at_ == building ? waiting : resuming; }
+  /// The next view is without it.
+  void parts() { at_ = parting; }
+  void fails() { at_ = failing; }
+  void is_over() { at_ = ended; }
   /// A newcomer has entered this view, which may still be replaced.
   void enters(clock_id clock, std::uint64_t test_phases, frames::next_view next);
   /// All are told to train. Returns  how long this node has stood.
@@ -78,7 +93,7 @@ class view_change {
   /// These tasks of the old graph are to end.
   void ends(std::set<task> tasks);
   /// The next view has been entered, and its graph is being built.
-  void has_built() { has_entered_ = true; }
+  void enters_next() { has_entered_ = true; }
 
   // -- who decides on the next view ----------------------------------------------------------------------
   /// All members of the newest view wait for this one, which this node has planned as their leader.
@@ -111,8 +126,9 @@ class view_change {
   void looks_at_promises(const facts& f);
 
   // -- questions -----------------------------------------------------------------------------------------
-  [[nodiscard]] view_stage at() const { return at_; }
-  [[nodiscard]] bool is_changing() const { return at_ != forming && at_ != training; }
+  [[nodiscard]] node_stage at() const { return at_; }
+  [[nodiscard]] bool is_in(stage_set some) const { return contains(some, at_); }
+  [[nodiscard]] bool is_changing() const { return awaits_next() || knows_next(); }
   /// What this node says of itself stays true until there is another view.
   [[nodiscard]] bool is_still() const {
     return at_ != training && at_ != draining && at_ != freezing;
@@ -124,11 +140,9 @@ class view_change {
     return at_ == draining || at_ == drained || has_frozen();
   }
   /// The next view is known here, and has not begun.
-  [[nodiscard]] bool knows_next() const {
-    return at_ == releasing || at_ == ending || at_ == building;
-  }
+  [[nodiscard]] bool knows_next() const { return !next_.members.empty(); }
   /// The graph of the view before, or of one that is replaced, has not ended yet.
-  [[nodiscard]] bool ends_a_graph() const { return at_ == ending; }
+  [[nodiscard]] bool ends_a_graph() const { return at_ == ending || at_ == discarding; }
   /// follows() leads it away from the view that it has trained in.
   [[nodiscard]] bool is_to_leave_its_view() const { return at_ == drained || at_ == frozen; }
   /// ... to a version before the one that it stands at, or it cannot know.
@@ -209,6 +223,7 @@ class view_change {
   void send(const ballot_box::letters& letters);
   void freeze_if_wanted(const facts& f);
   void has_frozen_now(const facts& f);
+  void graph_has_ended();
   void answer_those_that_wait(const facts& f);
   void propose_in_turn(const facts& f);
   void take_decision(const facts& f);
@@ -230,7 +245,7 @@ class view_change {
   [[nodiscard]] bool is_stuck(const facts& f) const;
 
   view_change_rules rules_;
-  view_stage at_ = forming;
+  node_stage at_ = starting;
   clock_id clock_{};
   frames::next_view next_;
   std::optional<clock_id> early_;

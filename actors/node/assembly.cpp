@@ -13,7 +13,7 @@ namespace poseidon {
 void assembly::build(const std::vector<route_decision>& decisions) {
   const auto& setup = core_.setup;
   const auto& view = core_.view();
-  core_.phase = run_phase::building;
+  core_.change.builds(true);
   core_.run.build(view.self());
   note_batch();
   core_.run.describe(view.members);
@@ -35,7 +35,7 @@ void assembly::rebuild() {
   spawn_graph();
   // Decisions were for other routes.
   core_.run.show_facts(core_.view(), {}, core_.change, core_.kept);
-  core_.phase = core_.begins() ? run_phase::building : run_phase::rebuilding;
+  core_.change.builds(core_.begins());
 }
 
 /// The leader says all of them, the others their own.
@@ -94,10 +94,12 @@ void assembly::spawn_graph() {
     core_.as_node.monitor(a);
 }
 
+bool assembly::is_building() const {
+  return core_.change.is_in(during(node_stage::building, node_stage::rebuilding));
+}
+
 bool assembly::bind_if_complete() {
-  const bool builds = core_.phase == run_phase::building || core_.phase == run_phase::rebuilding;
-  if (!builds || core_.change.ends_a_graph() || !core_.run.built() || !core_.members.is_complete())
-    return false;
+  if (!is_building() || !core_.run.built() || !core_.members.is_complete()) return false;
   binding_ = peers();
   bind_witnesses();
   if (binding_.empty()) {
@@ -160,7 +162,7 @@ binding_context assembly::context() const {
 
 bool assembly::bound(seat_id peer, std::uint64_t epoch) {
   if (epoch != core_.view().epoch) return false;  // of a view that another one has replaced
-  if (core_.phase != run_phase::building && core_.phase != run_phase::rebuilding) return false;
+  if (!is_building()) return false;
   if (binding_.erase(peer) == 0 || !binding_.empty()) return false;
   connect();
   return true;
@@ -196,7 +198,7 @@ void assembly::connect() {
   t.watched = core_.watched;
   t.epoch = view.epoch;
   core_.as_node.tell<connect_telemetry>(telemetry_, std::move(t));
-  core_.phase = core_.phase == run_phase::building ? run_phase::waiting : run_phase::resuming;
+  core_.change.stands();
   core_.setup.display->detail("membership: links to " + plural(view.others().size(), "node") +
                               " and all actors stand; waiting for the others");
 }

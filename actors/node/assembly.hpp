@@ -45,6 +45,7 @@ class assembly {
   [[nodiscard]] std::vector<std::string> describe_shares() const;
   void spawn_graph();
   void connect();
+  [[nodiscard]] bool is_building() const;
   void bind_witnesses();
   [[nodiscard]] std::shared_ptr<const link_binding> control_binding(seat_id peer) const;
   [[nodiscard]] std::set<seat_id> peers() const;

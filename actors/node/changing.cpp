@@ -70,7 +70,7 @@ std::vector<std::uint32_t> seat_numbers(const std::vector<frames::member>& nodes
 // -- agreeing on a clock --------------------------------------------------------------------------------
 
 void changing::hold() {
-  if (core_.phase == run_phase::training)
+  if (core_.change.is_in(stages::in_view))
     core_.as_node.tell<hold_clocks>(core_.run.the_trainer().hold, {core_.view().epoch});
 }
 
@@ -89,7 +89,7 @@ void changing::take(const frames::drain& f) {
 }
 
 std::optional<clock_id> changing::on(const training_paused& m) {
-  if (core_.phase != run_phase::training || m.epoch != core_.view().epoch ||
+  if (m.epoch != core_.view().epoch ||
       !core_.change.has_drained(m.test_phases, std::chrono::steady_clock::now()))
     return std::nullopt;
   return clock_id{value(m.version)};
@@ -140,7 +140,6 @@ void changing::leave(const frames::next_view& next, const view_facts& f) {
     from_ = core_.view();
     frozen_ = was_lost_ = core_.change.has_frozen();
     goes_back_ = core_.change.goes_back_for(next);
-    core_.phase = run_phase::changing;
     core_.members.expect_leader(next.members.front());
   } else if (core_.change.knows_next()) {
     goes_back_ = goes_back_ || core_.change.goes_back_for(next);
@@ -185,8 +184,6 @@ void changing::on(const history_released& m) {
 void changing::end_graph(view_action::end_graph::cause why) {
   using cause = view_action::end_graph::cause;
   if (why == cause::former_state_is_taken) core_.kept.give_again();
-  if (why == cause::view_is_replaced)
-    core_.phase = core_.begins() ? run_phase::building : run_phase::changing;
   const auto computing =
       std::exchange(frozen_, false) ? std::vector<port<shut_down>>() : passing(false);
   auto ending = passing(true);
@@ -222,11 +219,11 @@ void changing::rebuild() {
                                 without(from_.members, next.members).size());
   if (!zeroed_.empty()) changed_ += ", " + zeroed_;
   if (!again) core_.kept.was_cut(std::make_shared<partition>(core_.run.store()->cut()));
-  core_.change.has_built();
+  core_.change.enters_next();
   core_.members.enter(next);
   for (const auto& line : core_.view().lines()) core_.setup.display->detail(line);
   if (next.self() == no_worker) {
-    core_.phase = run_phase::parting;
+    core_.change.parts();
     (void)core_.run.bring_home(core_.change, core_.kept, next.seat);
     core_.members.dial_newcomers(core_.here());
     return assembly_.part();
@@ -236,7 +233,6 @@ void changing::rebuild() {
 }
 
 void changing::begin() {
-  core_.phase = run_phase::training;
   core_.begun = true;
   const bool keeps = core_.setup.run->survive > 0 && !core_.view().before.empty();
   (void)core_.change.begins(std::chrono::steady_clock::now());
@@ -254,7 +250,6 @@ void changing::resume() {
   core_.run.promise(core_.view().members, routes_changed_ || !zeroed_.empty());
   zeroed_.clear();
   show(changed_, why);
-  core_.phase = run_phase::training;
   take_early();
   core_.as_node.tell<resume_training>(core_.run.the_trainer().resume, {});
 }

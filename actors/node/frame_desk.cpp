@@ -24,11 +24,11 @@ frame_desk::next frame_desk::hear(const control_arrived& m) {
   if (is_too_early(m) || is_too_late(m)) return next::nothing;
   const auto leader = core_.change.leader().value_or(view.leader());
   const frame_sender writer{m.seat, is_member, view_of(m), core_.members.has_led(m.seat)};
-  const frame_listener here{view.seat, leader, core_.phase, core_.members.has_led(view.seat)};
+  const frame_listener here{view.seat, leader, core_.change.at(), core_.members.has_led(view.seat)};
   auto why = refusal_of(m.header, writer, here);
   // Who does not know yet that another node leads has said it to the wrong one, or is not the right one any more. That one
   // says again what matters to the next one.
-  const bool hands_over = leader != view.leader() || core_.phase == run_phase::parting;
+  const bool hands_over = leader != view.leader() || core_.change.at() == node_stage::parting;
   if (why && (hands_over || is_of_another_view(m.header, writer, here))) return next::nothing;
   if (why && !is_member && epoch_of_ballot(m.header) != 0) {
     // It has come with a view of which only the leader before knew, and the members have agreed on another one: it may come again.
@@ -64,7 +64,7 @@ written_in frame_desk::view_of(const control_arrived& m) const {
 bool frame_desk::is_for_leader_to_be(const control_arrived& m) {
   if (core_.setup.run && core_.setup.run->survive > 0 && !core_.view().leads() &&
       std::holds_alternative<frames::suspect>(m.header))
-    return core_.phase == run_phase::training;
+    return core_.change.is_in(stages::in_view);
   // Another node than the leader may know the next view first, and be ready for it.
   const auto* const ready = std::get_if<frames::member_ready>(&m.header);
   return ready != nullptr && ready->epoch > core_.newest_epoch();
@@ -75,13 +75,13 @@ bool frame_desk::is_early(const control_arrived& m) {
   if (row_of_kind(m.header).path == frame_path::to_leader) return !core_.view().leads();
   // A newcomer hears the run's view from the leader.
   if (std::holds_alternative<frames::next_view>(m.header))
-    return core_.phase == run_phase::gathering;
+    return core_.change.at() == node_stage::gathering;
   return epoch_of_ballot(m.header) > core_.newest_epoch();
 }
 
 bool frame_desk::is_too_early(const control_arrived& m) {
-  const bool awaits_next =
-      core_.change.awaits_next() || (core_.phase == run_phase::gathering && joining_.is_ready());
+  const bool awaits_next = core_.change.awaits_next() ||
+                           (core_.change.at() == node_stage::gathering && joining_.is_ready());
   if (!is_for_leader_to_be(m) && (!awaits_next || !is_early(m))) return false;
   std::erase_if(early_, [&](const auto& e) {
     return e.seat == m.seat && e.header.index() == m.header.index();
@@ -101,7 +101,7 @@ bool frame_desk::is_too_late(const control_arrived& m) {
     return ready->epoch < newest;
   if (m.epoch > 0 && m.epoch < newest && is_of_its_senders_view(m.header)) return true;
   const auto* const next = std::get_if<frames::next_view>(&m.header);
-  return next != nullptr && core_.phase != run_phase::gathering && next->epoch <= newest;
+  return next != nullptr && core_.change.at() != node_stage::gathering && next->epoch <= newest;
 }
 
 }  // namespace poseidon

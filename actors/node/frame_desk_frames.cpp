@@ -11,10 +11,8 @@ namespace {
 /// A member is lost, and this node has frozen, or builds the next view: what was asked for in the view before, and is heard only now, is
 /// over. Its links are not bound to the next view yet, so it is none of that. Where nobody can be lost all drain first, and nothing is left.
 bool is_over(const node_core& core) {
-  const auto phase = core.phase;
   return core.setup.run && core.setup.run->survive > 0 &&
-         (core.change.has_frozen() || phase == run_phase::changing ||
-          phase == run_phase::rebuilding || phase == run_phase::building);
+         (core.change.has_frozen() || core.change.is_in(stages::without_graph));
 }
 
 }  // namespace
@@ -70,8 +68,8 @@ frame_desk::next frame_desk::on(const frames::member_ready& f, const sender& fro
 }
 
 frame_desk::next frame_desk::on(const frames::start_training&, const sender&) {
-  if (core_.phase == run_phase::resuming) return next::resume;
-  if (core_.phase == run_phase::parting) return next::part;
+  if (core_.change.at() == node_stage::resuming) return next::resume;
+  if (core_.change.at() == node_stage::parting) return next::part;
   core_.setup.display->detail("membership: all are ready, training begins");
   return next::begin;
 }
@@ -118,8 +116,7 @@ frame_desk::next frame_desk::on(const frames::gather_history& f, const sender& f
 }
 
 frame_desk::next frame_desk::on(const frames::worker_report& f, const sender& from) {
-  const bool trains = core_.phase == run_phase::training && !core_.change.has_frozen();
-  return trains ? to_trainer(f, from) : next::nothing;
+  return core_.computes() ? to_trainer(f, from) : next::nothing;
 }
 
 // -- the next view ---------------------------------------------------------------------------------------

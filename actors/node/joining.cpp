@@ -29,7 +29,7 @@ std::string those_who_gather(const frames::gathering& f) {
 }
 
 void joining::join() {
-  core_.phase = run_phase::gathering;
+  core_.change.gathers();
   at_ = core_.setup.cluster.join;
   dial();
 }
@@ -54,8 +54,8 @@ bool joining::lost(const link_lost& m) {
   // It has no number yet where its leader handed over just then, or was lost; others that it was told of may know the next one.
   const bool asks_others =
       view.seat == no_seat && (m.on_purpose || core_.setup.cluster.join.size() > 1);
-  const bool waits = core_.phase == run_phase::gathering && (view.seat != no_seat || asks_others) &&
-                     !view.leads() && !view.has(view.seat);
+  const bool waits = core_.change.at() == node_stage::gathering &&
+                     (view.seat != no_seat || asks_others) && !view.leads() && !view.has(view.seat);
   // Another one than the leader may go for a reason of its own, which ends nobody else where the others go on without it.
   const bool of_another =
       m.peer != view.leader() && core_.setup.run && core_.setup.run->survive > 0;

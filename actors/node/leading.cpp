@@ -60,7 +60,7 @@ bool leading::gone(seat_id seat, const std::string& why) {
   if (newcomers_.gone(seat, why)) plan_->newcomer_gone(seat);
   // Programs have been given their numbers.
   const bool may_be_replaced =
-      core_.phase == run_phase::gathering && !is_alone() && !core_.setup.around;
+      core_.change.at() == node_stage::gathering && !is_alone() && !core_.setup.around;
   const auto left = std::erase_if(in_, [&](const auto& m) { return m.seat == seat; });
   if (!may_be_replaced || left == 0) return false;
   core_.setup.display->note("worker " + std::to_string(value(seat)) +

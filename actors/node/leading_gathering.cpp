@@ -44,7 +44,7 @@ void leading::plan_first_view() {
 
 void leading::gather() {
   const auto& setup = core_.setup;
-  core_.phase = run_phase::gathering;
+  core_.change.gathers();
   gathers_ = !is_alone();
   const auto address = core_.members.lead(*setup.cluster.listen, core_.here());
   const frames::member self{core_.view().seat, address, core_.members.own_identity().fingerprint};

@@ -80,7 +80,7 @@ bool leading::on(const routes_chosen& m) {
     return false;
   }
   if (!m.error.empty()) throw spec_error(m.error);
-  const bool first = core_.phase == run_phase::starting;
+  const bool first = core_.change.at() == node_stage::starting;
   awaits_routes_ = false;
   const bool again = first && setup.choices.shares.what != share_option::kind::equal;
   routes_need_rate_ = m.needs_rate;
@@ -95,13 +95,14 @@ bool leading::on(const routes_chosen& m) {
     setup.run->routes_follow_links = m.follow_links;
   }
   if (first) gather();
-  if (first || core_.phase != run_phase::gathering || core_.view().members.empty()) return false;
+  if (first || core_.change.at() != node_stage::gathering || core_.view().members.empty())
+    return false;
   return tell_view_if_known();
 }
 
 void leading::measure_links_of_all() {
   const auto& links = core_.members.links();
-  measures_ = core_.phase == run_phase::gathering;
+  measures_ = core_.change.at() == node_stage::gathering;
   core_.setup.display->detail("routes: timing the links to " + plural(links.size(), "node"));
   std::vector<port<send_frame>> ports;
   for (const auto& [seat, link] : links)

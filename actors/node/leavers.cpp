@@ -19,7 +19,7 @@ void leavers::view_begins() {
 }
 
 void leavers::look() {
-  if (!core_.view().leads() || core_.phase != run_phase::training) return;
+  if (!core_.view().leads() || !core_.change.is_in(stages::in_view)) return;
   if (all_have_trained()) of_older_views_.merge(std::exchange(of_view_, {}));
   for (const auto seat : std::exchange(of_older_views_, {})) core_.close_link_to(seat, {});
 }

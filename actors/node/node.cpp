@@ -138,7 +138,7 @@ void node::on(const link_bound& m) {
 
 /// This node's graph and links stand; it waits for the others.
 void node::stands() {
-  if (core_.phase == run_phase::waiting) values_.show();
+  if (core_.change.at() == node_stage::waiting) values_.show();
   if (leader_.ready()) act_on(plan::begin_view{});
 }
 
@@ -199,7 +199,7 @@ void node::on(const stop_decided& m) {
 
 void node::on(const training_done& m) {
   leaves_ = leaves_ || m.others_go_on;
-  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
+  if (!core_.computes()) return;
   core_.setup.display->detail("membership: this node is done, at version " +
                               std::to_string(value(m.version)) + ", " + std::to_string(m.images) +
                               " images");
@@ -213,7 +213,7 @@ void node::on(const interrupted& m) {
   if (const auto paused = core_.change.why_paused(facts()); !paused.empty())
     return give_up_waiting(paused, "It was told to end", m.leaves);
   // The others may begin the view with this node at this moment, and would lose it.
-  if (core_.phase == run_phase::gathering && joining_.is_ready() &&
+  if (core_.change.at() == node_stage::gathering && joining_.is_ready() &&
       !std::exchange(waits_to_go_, true))
     return tell_self(m, before_it_goes);
   if (m.leaves && leave(m.signal, "SIGTERM")) return;
@@ -231,7 +231,7 @@ void node::watch_progress() {
 }
 
 void node::on(const look_at_progress&) {
-  if (core_.phase == run_phase::ended) return;
+  if (core_.change.at() == node_stage::ended) return;
   const auto paused = core_.change.why_paused(facts());
   if (auto why = progress_.look(std::chrono::steady_clock::now(), !paused.empty())) {
     paused.empty() ? fail(std::move(*why), 3)

@@ -3,12 +3,12 @@
 // One process's part of a run: finds the other nodes, builds the actor graph from the run's specification and
 // the agreed view, supervises it, and ends it in order, whatever happens, with one clear message.
 //
-//   leader:    start -> routes chosen, as far as they can be -> gathering until N nodes are in -> [all nodes timed,
+//   leader:    starting -> routes chosen, as far as they can be -> gathering until N nodes are in -> [all nodes timed,
 //              shares decided] -> [links timed, routes chosen] -> building -> waiting until all are ready -> training
-//   a joiner:  start -> gathering until the view comes -> building -> waiting -> training
+//   a joiner:  starting -> gathering until the view comes -> building -> waiting -> training
 //   then       training -> [done here] -> done everywhere -> ended
-//   next view  training -> changing (graph ends) -> rebuilding -> resuming when all are ready -> training
-//              (view_change.hpp; the solver trains up to the agreed clock before, and goes on after)
+//   next view  training -> draining up to the agreed clock -> drained -> releasing, ending (the graph) -> rebuilding -> resuming when all
+//              are ready -> training; view_change.hpp has the whole diagram
 //   or         anything -> failing [snapshot of what is whole] -> ended
 //
 // It only hears, asks the part that the message is for, and passes on what that answers. Its parts are plain objects

@@ -24,7 +24,6 @@ struct node_core {
 
   node_setup setup;
   voice<node> as_node;
-  run_phase phase = run_phase::starting;
   member members;
   local_run run;
   view_change change;
@@ -54,13 +53,15 @@ struct node_core {
   [[nodiscard]] frames::next_view view_as_told() const;
   /// Its solver or caller is still to begin, or begins anew: this node comes with the view.
   [[nodiscard]] bool begins() const { return !begun || !view().had(view().seat); }
-  [[nodiscard]] bool trains() const { return is_running(phase); }
+  [[nodiscard]] bool trains() const { return change.is_in(stages::running); }
+  /// ... and computes, as far as it was not asked to drain.
+  [[nodiscard]] bool computes() const { return change.is_in(stages::computing); }
   /// Whether the node with this seat is a newcomer of a view that has not begun: another view without it can replace that one.
   [[nodiscard]] bool comes(seat_id seat) const { return change.is_to_come(seat, view()); }
   /// The number of the newest view that this node knows, built or not.
   [[nodiscard]] std::uint64_t newest_epoch() const { return change.epoch(view()); }
   [[nodiscard]] bool has_ended() const {
-    return phase == run_phase::failing || phase == run_phase::ended;
+    return change.is_in(during(node_stage::failing, node_stage::ended));
   }
   /// Where there is a link to that node: its last words.
   void close_link_to(seat_id peer, close_link says) const;

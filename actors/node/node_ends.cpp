@@ -13,12 +13,12 @@ void node::on(const training_failed& m) {
 }
 
 void node::an_actor_died(const caf::down_msg& m) {
-  if (core_.phase == run_phase::ended) return;
+  if (core_.change.at() == node_stage::ended) return;
   if (m.reason == caf::exit_reason::normal) return has_left(m.source.id());
   const auto failure = failure_of(system(), m.reason);
   failure.of_all ? fail(failure.text, 1) : fail_alone(failure.text, 1);
   // The snapshot that the node has waited for since a peer was lost will not come.
-  if (core_.phase == run_phase::failing &&
+  if (core_.change.at() == node_stage::failing &&
       m.source == caf::actor_cast<caf::actor_addr>(core_.run.checkpoints().untyped()))
     close();
 }
@@ -30,14 +30,14 @@ void node::on(const snapshot_written& m) {
 }
 
 void node::close() {
-  if (core_.phase == run_phase::ended) return;
+  if (core_.change.at() == node_stage::ended) return;
   end_run();
   quit();
 }
 
 /// Told to exit by another actor than its own: the actors that it has spawned end with it.
 void node::ended() {
-  if (core_.phase == run_phase::ended) return;
+  if (core_.change.at() == node_stage::ended) return;
   end_.was_stopped();
   end_run();
 }

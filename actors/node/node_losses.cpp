@@ -17,15 +17,16 @@ void node::on(const link_lost& m) {
   lose(m);
   link_is_silent(m.peer);
   // It has handed over what it had, and nobody is left to say goodbye.
-  if (core_.phase == run_phase::parting && core_.done && core_.members.links().empty()) close();
+  if (core_.change.at() == node_stage::parting && core_.done && core_.members.links().empty())
+    close();
 }
 
 void node::lose(const link_lost& m) {
-  if (core_.phase == run_phase::ended) return;
+  if (core_.change.at() == node_stage::ended) return;
   bool waits = false;
   guarded([&] { waits = joining_.lost(m); });
   if (waits) desk_.forget(m.peer);
-  if (waits || core_.phase == run_phase::ended) return;
+  if (waits || core_.change.at() == node_stage::ended) return;
   if (gone_.contains(m.peer)) return core_.members.lost(m.peer, m.why);
   if (is_released(m)) {
     end_.released();
@@ -33,7 +34,7 @@ void node::lose(const link_lost& m) {
   }
   // Who fails by itself before the run begins has something that its user should look at first.
   const bool ends_all = view().is_first() && m.reason;
-  if (core_.comes(m.peer) && !ends_all && core_.phase != run_phase::failing) {
+  if (core_.comes(m.peer) && !ends_all && core_.change.at() != node_stage::failing) {
     core_.setup.display->detail("link lost: " + m.why);
     core_.members.lost(m.peer, m.why);
     newcomer_lost(m);
@@ -54,16 +55,15 @@ void node::lose(const link_lost& m) {
 
 /// The leader leaves it out. Where the leader is lost, too, the others have to know whether this one may still agree on another view.
 void node::newcomer_lost(const link_lost& m) {
-  if (core_.setup.run->survive == 0 || core_.phase == run_phase::parting) return;
+  if (core_.setup.run->survive == 0 || core_.change.at() == node_stage::parting) return;
   m.said_goodbye ? core_.change.dead(m.peer, facts())
                  : search_.lost(m.peer, m.fresh, core_.newest_epoch());
 }
 
 /// In a view that has begun here, or begins.
 bool node::takes_part() const {
-  const auto phase = core_.phase;
-  const bool forms = phase == run_phase::building || phase == run_phase::waiting;
-  return core_.trains() || phase == run_phase::parting || (forms && !view().before.empty());
+  return core_.change.is_in(stages::running | during(node_stage::parting)) ||
+         (core_.change.is_in(stages::coming) && !view().before.empty());
 }
 
 /// The connection has ended, or nothing came any more. Who says why it goes has a reason that may be the others', too.
@@ -118,7 +118,7 @@ void node::member_found(seat_id seat) {
 }
 
 void node::on(const sought& m) {
-  if (core_.has_ended() || core_.phase == run_phase::parting)
+  if (core_.has_ended() || core_.change.at() == node_stage::parting)
     return;  // the others do go on without it
   guarded([&] {
     switch (search_.on(m, core_.newest_epoch())) {

@@ -22,6 +22,9 @@ void node::handled() {
     std::visit([this](const auto& a) { act_on(a); }, *action);
   }
   if (!core_.has_ended() && core_.change.is_to_look(view())) agree();
+  const auto at = core_.change.at();
+  if (core_.setup.records.view->stands_at(at))
+    core_.setup.display->detail("stage: " + std::string(to_string(at)));
 }
 
 void node::act_on(const plan::agree_on_first_view& a) {
@@ -34,14 +37,14 @@ void node::act_on(const plan::agree_on_first_view& a) {
 void node::act_on(const plan::begin_view&) {
   guarded([this] {
     // Another view takes the place of this one.
-    if (core_.phase != run_phase::waiting && core_.phase != run_phase::resuming) return;
+    if (!core_.change.is_in(during(node_stage::waiting, node_stage::resuming))) return;
     if (!core_.members.missing().empty() || core_.change.has_promised(view())) return;
     if (auto* const leads = leader_.here()) {
       leads->check_replicas();
       if (const auto next = leads->announce_next_change())
         changing_.take({*next, leads->for_newcomers()});
     }
-    if (core_.phase == run_phase::resuming) {
+    if (core_.change.at() == node_stage::resuming) {
       resume();
     } else {
       core_.setup.display->detail(
@@ -61,7 +64,7 @@ void node::act_on(const plan::hold_all&) {
 
 /// Where a member was lost meanwhile, the plan of the next view agrees on another clock, if it still has a reason.
 void node::act_on(const plan::drain_all& a) {
-  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
+  if (!core_.computes()) return;
   const frames::drain drain{a.clock, leader_.here()->for_newcomers()};
   core_.members.broadcast(drain);
   changing_.take(drain);
@@ -69,7 +72,7 @@ void node::act_on(const plan::drain_all& a) {
 
 /// They have all versions up to this clock's whole. The leader may wait for its snapshot, which waits for that.
 void node::act_on(const plan::others_wait& a) {
-  if (core_.phase != run_phase::training || core_.change.has_frozen()) return;
+  if (!core_.computes()) return;
   tell<floor_reached>(core_.run.checkpoints(), {version_id{value(a.clock)}});
 }
 

@@ -10,7 +10,7 @@ void node::on(const link_flow& m) {
 }
 
 void node::on(const routes_proposed& m) {
-  if (core_.phase == run_phase::training && !core_.change.is_changing()) leader_.here()->on(m);
+  if (core_.change.at() == node_stage::training) leader_.here()->on(m);
 }
 
 void node::on(const factors_offered& m) {
@@ -89,9 +89,9 @@ void node::act_on(const view_action::build&) {
   changing_.rebuild();
   leader_changed_ = leader_changed_ || leader != view().leader();
   route_file_.write();
-  if (core_.phase == run_phase::parting) (void)leader_.ready();
+  if (core_.change.at() == node_stage::parting) (void)leader_.ready();
   report_missing();
-  if (core_.phase == run_phase::parting && core_.members.links().empty())
+  if (core_.change.at() == node_stage::parting && core_.members.links().empty())
     return fail("all other nodes are lost, and this one was leaving", 3);
   find_witnesses();
   if (assembly_.bind_if_complete()) stands();
@@ -99,7 +99,7 @@ void node::act_on(const view_action::build&) {
 
 /// A witness that has come while this node did may know nothing of it, or may have lost its link since it was ready.
 void node::find_witnesses() {
-  if (core_.phase == run_phase::parting) return;
+  if (core_.change.at() == node_stage::parting) return;
   std::vector<link_lost> unreached;
   core_.members.dial_witnesses(core_.here(), unreached);
   for (const auto& lost : unreached) member_lost(lost);

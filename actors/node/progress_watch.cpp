@@ -51,7 +51,7 @@ std::optional<std::chrono::milliseconds> progress_watch::interval() const {
 std::optional<std::string> progress_watch::look(clock::time_point now, bool paused) {
   // While nodes gather, the others may come as late as they like.
   const bool waits_for_users =
-      core_.phase == run_phase::starting || core_.phase == run_phase::gathering;
+      core_.change.is_in(during(node_stage::starting, node_stage::gathering));
   const auto done = handled_by_training(*core_.setup.edges);
   // Who is done waits for the others for as long as these train, unless its user wants the end. Of those that it does not hear it does
   // not know that.

@@ -17,7 +17,7 @@ void rates::begin() {
 }
 
 bool rates::are_of_this_view() const {
-  return core_.phase == run_phase::training && !core_.change.is_changing();
+  return core_.change.at() == node_stage::training;
 }
 
 std::optional<link_watch::rate> rates::on(const link_flow& m) {

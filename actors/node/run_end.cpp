@@ -23,7 +23,7 @@ std::string next_sentence(const std::string& text) {
 bool run_end::fail(std::string text, int exit_code, const std::string& suffix,
                    frames::goodbye::cause of) {
   const auto& setup = core_.setup;
-  if (core_.phase == run_phase::failing) setup.display->detail("while it ends: " + text);
+  if (core_.change.at() == node_stage::failing) setup.display->detail("while it ends: " + text);
   if (core_.has_ended()) return false;
   result_.exit_code = exit_code;
   result_.error = in_words(std::move(text));
@@ -46,7 +46,7 @@ bool run_end::fail(std::string text, int exit_code, const std::string& suffix,
                      " keeps what was trained, and says how to go on.";
     return true;
   }
-  core_.phase = run_phase::failing;
+  core_.change.fails();
   core_.as_node.tell<write_snapshot>(core_.run.checkpoints(), {.version = *version,
                                                                .with_state = false,
                                                                .copied = {},
@@ -143,7 +143,7 @@ bool run_end::joins_now() const {
 
 bool run_end::interrupted(int signal) {
   // It ends already, and writes what stands after a peer was lost; a second signal ends the process.
-  if (core_.phase == run_phase::failing) return false;
+  if (core_.change.at() == node_stage::failing) return false;
   result_.exit_code = 128 + signal;
   const auto seat = core_.view().seat;
   const auto why = "worker " + (seat == no_seat ? "?" : std::to_string(value(seat))) + " got " +
@@ -213,10 +213,10 @@ bool run_end::lost(const link_lost& m) {
   const auto& view = core_.view();
   if (!m.on_purpose && (view.members.empty() || view.has(m.peer)))
     setup.records.view->lost(m.peer, m.why);
-  if (core_.phase == run_phase::failing) return false;
+  if (core_.change.at() == node_stage::failing) return false;
   // It has handed over what it had, or the run is over before anybody has asked for that. Another one that has left may go before it, and
   // says goodbye to it, too.
-  if (core_.phase == run_phase::parting && m.on_purpose && view.has(m.peer) &&
+  if (core_.change.at() == node_stage::parting && m.on_purpose && view.has(m.peer) &&
       (core_.done || !m.reason))
     return m.peer == view.leader() || (core_.done && !m.reason);
   // It never was a member, or has left: then it says goodbye when it has given its solver state away. To another node that
@@ -241,7 +241,7 @@ bool run_end::lost(const link_lost& m) {
 void run_end::begin() {
   const auto& as_node = core_.as_node;
   core_.members.describe_traffic();
-  core_.phase = run_phase::ended;
+  core_.change.is_over();
   core_.setup.records.view->ended(result_.error);  // before its actors end: they stay to be seen
   as_node.tell<stop_accepting>(core_.members.acceptor(), {});
   const auto& view = core_.view();
@@ -265,7 +265,6 @@ void run_end::begin() {
 void run_end::complete() {
   result_.compiled = core_.run.drop();
   core_.setup.ended(std::move(result_));
-  core_.change = {};
   core_.kept = {};
   core_.members.drop();
 }

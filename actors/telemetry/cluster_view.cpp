@@ -10,12 +10,6 @@ cluster_view::cluster_view(std::shared_ptr<edge_book> edges, std::shared_ptr<tra
                            std::shared_ptr<run_history> history)
     : own_(std::move(edges), std::move(trace)), history_(std::move(history)) {}
 
-namespace {
-
-constexpr const char* running = "running";
-
-}  // namespace
-
 void cluster_view::begin(run_facts facts) {
   const std::lock_guard lock(mutex_);
   if (!facts.members.empty())
@@ -24,8 +18,7 @@ void cluster_view::begin(run_facts facts) {
     });
   for (const auto& [seat, address] : facts.members) state_.workers[seat];
   state_.workers[facts.self].replicas = facts.replicas;
-  state_.phase = running;
-  paused_ = false;
+  state_.why.clear();
   state_.facts = std::move(facts);
   ++state_.revision;
   for (auto& [id, w] : state_.workers) w.graph.revision = state_.revision;
@@ -42,7 +35,7 @@ void cluster_view::sample() {
     std::swap(state_.workers[self], state_.workers[0]);
   state_.workers[self].contact.uncertain_ns = 0;
   note_who_lives(state_.workers[self].links, r.links, r.sent_ns);
-  state_.workers[self].take(r, ++state_.revision, state_.ended, r.sent_ns);
+  state_.workers[self].take(r, ++state_.revision, state_.ended(), r.sent_ns);
   const auto all = own_.carried();
   if (state_.facts && state_.facts->members.size() > 1)
     history_->carried(all.bytes_out, all.bytes_in);
@@ -118,7 +111,7 @@ void cluster_view::take(seat_id from, const node_report& r) {
   auto& w = state_.workers[value(from)];
   w.check(r);
   w.contact.compare(r, now);
-  w.take(r, ++state_.revision, state_.ended, now);
+  w.take(r, ++state_.revision, state_.ended(), now);
 }
 
 void cluster_view::lost(seat_id who, const std::string& why) {
@@ -131,17 +124,24 @@ void cluster_view::lost(seat_id who, const std::string& why) {
 
 void cluster_view::paused(const std::string& why) {
   const std::lock_guard lock(mutex_);
-  if (state_.ended || (why.empty() && !paused_)) return;
-  paused_ = !why.empty();
-  state_.phase = paused_ ? why : running;
+  if (state_.ended() || why == state_.why) return;
+  state_.why = why;
   ++state_.revision;
+}
+
+bool cluster_view::stands_at(node_stage stage) {
+  const std::lock_guard lock(mutex_);
+  if (state_.ended() || stage == state_.stage) return false;
+  state_.stage = stage;
+  ++state_.revision;
+  return true;
 }
 
 void cluster_view::ended(const std::string& error) {
   history_->ended(error);
   const std::lock_guard lock(mutex_);
-  state_.ended = true;
-  state_.phase = error.empty() ? "ended" : "ended: " + error;
+  state_.stage = node_stage::ended;
+  state_.why = error.empty() ? "" : "ended: " + error;
   ++state_.revision;
 }
 

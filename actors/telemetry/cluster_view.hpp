@@ -11,6 +11,7 @@
 #include "actors/telemetry/worker_view.hpp"
 #include "messages/ids.hpp"
 #include "messages/node_report.hpp"
+#include "messages/node_stage.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -90,6 +91,8 @@ class cluster_view {
   void lost(seat_id who, const std::string& why);
   /// Training waits, and why, "paused: ..."; empty: it does not wait any more. The next view that begins ends it, too.
   void paused(const std::string& why);
+  /// Where this node stands. False: as before, or it has ended.
+  bool stands_at(node_stage stage);
   void ended(const std::string& error);
 
   /// Reads under the lock.
@@ -97,10 +100,15 @@ class cluster_view {
     std::optional<run_facts> facts;
     std::map<std::uint32_t, worker_view> workers;  ///< by seat
     std::uint64_t revision = 0;                    ///< rises with every report
-    std::string phase = "waiting for the other nodes";
-    bool ended = false;
+    node_stage stage = node_stage::starting;       ///< of this node
+    std::string why;  ///< "paused: ..." or "ended: ..."; empty: there is nothing to say
     std::int64_t silence_limit_ns = 2'000'000'000;  ///< after which a link ends
 
+    [[nodiscard]] bool ended() const { return stage == node_stage::ended; }
+    /// The stage, or why it is that one.
+    [[nodiscard]] std::string words() const {
+      return why.empty() ? std::string(to_string(stage)) : why;
+    }
     /// After which a worker is shown as silent. Reports come once a second at least.
     [[nodiscard]] std::int64_t silent_after_ns() const {
       return std::max<std::int64_t>(1'300'000'000, silence_limit_ns / 2);
@@ -131,7 +139,6 @@ class cluster_view {
   std::mutex sampling_;  // before mutex_: samples are merged in the order in which they were taken
   mutable std::mutex mutex_;
   state state_;
-  bool paused_ = false;
   std::atomic<std::size_t> watchers_{0};
 };
 

@@ -218,7 +218,7 @@ std::string worker(std::uint32_t id) {
 
 diagnosis diagnose(const state& s, std::int64_t now, std::int64_t patience_ns) {
   diagnosis d;
-  if (!s.facts || s.ended) return d;
+  if (!s.facts || s.ended()) return d;
   std::vector<stall_verdict> stalls;
   for (const auto& [id, w] : s.workers)
     if (is_stalled(s, id, now, patience_ns))

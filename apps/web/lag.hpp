@@ -12,7 +12,7 @@ namespace poseidon {
 /// microseconds, workers seem many of them apart. When a run has ended nobody is behind: who reported last was not ahead.
 [[nodiscard]] inline std::uint64_t shown_lag(const cluster_view::state& s, std::uint32_t worker,
                                              std::int64_t now) {
-  if (s.ended || !s.facts) return 0;
+  if (s.ended() || !s.facts) return 0;
   // Who begins an iteration is one ahead of those that exchange the one before.
   const auto begun = lag_of(s.workers, worker, now);
   return std::min(begun - std::min<std::uint64_t>(begun, 1), s.facts->staleness);

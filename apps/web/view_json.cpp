@@ -23,6 +23,11 @@ const worker_view* find(const state& s, std::uint32_t worker) {
 
 }  // namespace
 
+void put_stage(json_object& out, const cluster_view::state& s) {
+  out.put("stage", to_string(s.stage));
+  out.put("why", s.why.empty() ? std::nullopt : std::optional(s.why));
+}
+
 json_array witnesses_json(const run_facts& facts) {
   json_array out;
   for (const auto& [id, address] : facts.witnesses)
@@ -40,7 +45,8 @@ json_object run_json(const state& s, std::uint32_t worker) {
   out.put("first_clock", facts.first_clock).put("last_clock", facts.last_clock);
   out.put("staleness", facts.staleness).put("images_per_clock", facts.images_per_clock);
   if (!facts.promise.empty()) out.put("promise", facts.promise);
-  return out.put("phase", s.phase);
+  put_stage(out, s);
+  return out;
 }
 
 json_array routes_json(const state& s) {
@@ -143,7 +149,8 @@ json_object tick_of(const state& s, std::uint32_t worker, std::uint64_t& since) 
   since = s.revision;
   json_object out;
   out.put("worker", worker).put("rev", w.graph.revision).put("seq", s.revision);
-  out.put("t", (w.contact.heard_ns != 0 ? w.contact.heard_ns : now) / 1000).put("phase", s.phase);
+  out.put("t", (w.contact.heard_ns != 0 ? w.contact.heard_ns : now) / 1000);
+  put_stage(out, s);
   out.put("n", actors).put("e", edges).put("members", members);
   if (s.facts && !s.facts->witnesses.empty()) out.put("witnesses", witnesses_json(*s.facts));
   return out.put("doctor", diagnosis_json(diagnose(s, now), now));
@@ -242,7 +249,9 @@ std::string health_json(const cluster_view& view) {
     const auto self = s.facts ? s.facts->self : 0;
     const auto* w = find(s, self);
     json_object out;
-    out.put("ok", true).put("phase", s.phase).put("worker", self);
+    out.put("ok", true);
+    put_stage(out, s);
+    out.put("worker", self);
     if (w != nullptr && w->pace.clock_since_ns != 0)
       out.put("clock", shown_clock(s, *w))
           .put("stuck_s", static_cast<double>(now_ns() - w->pace.clock_since_ns) / 1e9);

@@ -20,6 +20,7 @@
 namespace poseidon {
 
 class json_array;
+class json_object;
 
 [[nodiscard]] std::string graph_json(const cluster_view& view, std::uint32_t worker);
 
@@ -48,7 +49,7 @@ struct span_place {
 /// A screen of text for people: the run's progress, its members, which worker waits for which.
 [[nodiscard]] std::string status_text(const cluster_view& view);
 
-/// The status as one line of JSON: {"phase":..,"model":..,"clock":..,"last_clock":..,"loss":..,"images_per_s":..,
+/// The status as one line of JSON: {"stage":..,"why":..,"model":..,"clock":..,"last_clock":..,"loss":..,"images_per_s":..,
 /// "hidden":..,"workers":[{..}],"doctor":{..}}. Unknown values are null.
 [[nodiscard]] std::string status_json(const cluster_view& view);
 
@@ -58,7 +59,10 @@ struct span_place {
 /// [{"witness":2,"address":"10.0.0.9:7600"}]: those that vote and train nothing.
 [[nodiscard]] json_array witnesses_json(const run_facts& facts);
 
-/// {"ok":true,"phase":"running","worker":0,"clock":41,"stuck_s":0.2}: the seconds since the clock last rose.
+/// Where this node stands, and why it waits or has ended; null: there is nothing to say.
+void put_stage(json_object& out, const cluster_view::state& s);
+
+/// {"ok":true,"stage":"training","why":null,"worker":0,"clock":41,"stuck_s":0.2}: the seconds since the clock last rose.
 [[nodiscard]] std::string health_json(const cluster_view& view);
 
 }  // namespace poseidon

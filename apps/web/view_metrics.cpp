@@ -91,7 +91,7 @@ std::string prometheus_text(const cluster_view& view) {
     metric up(out, "poseidon_up", "gauge", "1 while the worker is part of the run.");
     for (const auto& [id, w] : s.workers)
       up.sample(of_worker(id),
-                std::uint64_t{w.contact.heard_ns != 0 && !w.contact.lost && !s.ended});
+                std::uint64_t{w.contact.heard_ns != 0 && !w.contact.lost && !s.ended()});
     metric sent(out, "poseidon_link_sent_bytes_total", "counter", "Written to the socket.");
     for (const auto& [id, w] : s.workers)
       for (const auto& l : w.links)

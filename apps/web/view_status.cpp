@@ -22,7 +22,7 @@ std::string printed(const char* format, T... values) {
 
 std::string progress_of(const cluster_view::state& s, const run_history& history) {
   std::string out = s.facts ? s.facts->model + ", " : std::string();
-  out += s.phase;
+  out += s.words();
   if (const auto p = history.newest()) {
     out += printed(": iteration %llu", static_cast<unsigned long long>(p->clock));
     if (s.facts && s.facts->last_clock > 0)  // a program trains for as long as it likes
@@ -133,7 +133,8 @@ std::string status_json(const cluster_view& view) {
       return p ? std::optional((*p).*member) : std::nullopt;
     };
     json_object out;
-    out.put("phase", s.phase).put("model", of_run(&run_facts::model));
+    put_stage(out, s);
+    out.put("model", of_run(&run_facts::model));
     out.put("clock", of_point(&run_history::point::clock));
     out.put("last_clock", of_run(&run_facts::last_clock));
     out.put("loss", of_point(&run_history::point::loss));
@@ -159,7 +160,7 @@ std::string status_text(const cluster_view& view) {
     const auto found = diagnose(s, now);
     if (found.stall) out += "stall: " + to_string(*found.stall, now) + "\n";
     for (const auto& slow : found.stragglers) out += "straggler: " + to_string(slow) + "\n";
-    if (!found.stall && found.stragglers.empty() && !s.ended) out += "no worker is stalled\n";
+    if (!found.stall && found.stragglers.empty() && !s.ended()) out += "no worker is stalled\n";
     return out;
   });
 }

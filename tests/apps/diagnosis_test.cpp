@@ -54,7 +54,7 @@ TEST_CASE("diagnose: a run that goes on has no verdict, and neither has one that
   for (const std::uint32_t id : {0, 1}) reports_until(state, id, 105 * s);
   waits_for(state, 0, "conv1");
   CHECK(diagnose(state, 105 * s).stall);
-  state.ended = true;
+  state.stage = node_stage::ended;
   CHECK_FALSE(diagnose(state, 105 * s).stall);
 }
 

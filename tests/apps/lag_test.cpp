@@ -32,6 +32,6 @@ TEST_CASE("lag: in an exact run it is 0, with staleness never more than that") {
 
 TEST_CASE("lag: when a run has ended nobody is behind") {
   auto s = apart(95, 3);
-  s.ended = true;
+  s.stage = node_stage::ended;
   CHECK(shown_lag(s, 1, 1'000'000'000'000) == 0);
 }

@@ -102,6 +102,8 @@ TEST_CASE("status_text, status_json: a test phase under way says how far it is")
   facts.last_clock = 10000;
   facts.promise = "results: bit-equal to one node with iter_size 2";
   r.view.begin(std::move(facts));
+  CHECK(r.view.stands_at(node_stage::training));
+  CHECK(status_json(r.view).starts_with("{\"stage\":\"training\",\"why\":null,"));
   CHECK(status_text(r.view).find("\nresults: bit-equal to one node with iter_size 2\n") !=
         std::string::npos);
   CHECK(status_json(r.view).find("\"results\":\"results: bit-equal to one node") !=
@@ -110,18 +112,18 @@ TEST_CASE("status_text, status_json: a test phase under way says how far it is")
   long_task task{"testing", 1000, [] { return std::uint64_t{312}; }};
   task.training_pauses = true;
   auto testing = r.history->working(task);
-  CHECK(status_text(r.view).starts_with("small, running: testing 312/1000\n"));
+  CHECK(status_text(r.view).starts_with("small, training: testing 312/1000\n"));
   progress::iteration i;
   i.clock = 393;
   i.last_clock = 10000;
   i.loss = 0.5;
   r.history->trained(i, {});
   CHECK(status_text(r.view).starts_with(
-      "small, running: iteration 393 of 10000, loss 0.5, 0 images/s, testing 312/1000\n"));
+      "small, training: iteration 393 of 10000, loss 0.5, 0 images/s, testing 312/1000\n"));
   CHECK(status_json(r.view).find("\"testing\":312,\"testing_total\":1000") != std::string::npos);
   testing.reset();
   CHECK(status_text(r.view).starts_with(
-      "small, running: iteration 393 of 10000, loss 0.5, 0 images/s\n"));
+      "small, training: iteration 393 of 10000, loss 0.5, 0 images/s\n"));
 }
 
 TEST_CASE("status_text: what was sent does not count the probes of links") {

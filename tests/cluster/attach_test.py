@@ -67,7 +67,7 @@ class Attach(small_run.Trained):
         b.open(page + "/")
         pill = "document.getElementById('state').textContent"
         b.wait_for("poseidon.store.ticks > 2 && poseidon.graph.elements.size > 10 && poseidon.store.spans.size > 10 "
-                   f"&& poseidon.store.points.length > 3 && {pill} === 'running'", "the run is shown")
+                   f"&& poseidon.store.points.length > 3 && {pill} === 'training'", "the run is shown")
         self.assertIn(f"small at {self.at}", b.value("document.getElementById('model').textContent"))
         node.kill()
         b.wait_for(f"{pill} === '{self.at} is away'", "it is said that the node is away")
@@ -79,7 +79,7 @@ class Attach(small_run.Trained):
         self.assertEqual(status_of(page + "/"), 200)
         self.assertEqual(status_of(page + "/api/graph"), 502)
         self.trained(web=self.at)
-        b.wait_for(f"{pill} === 'running' && poseidon.store.points.length > 0 && poseidon.store.points[0][0] === 0 "
+        b.wait_for(f"{pill} === 'training' && poseidon.store.points.length > 0 && poseidon.store.points[0][0] === 0 "
                    "&& poseidon.graph.elements.size > 10", "the next run is shown")
         self.assertGreater(before, 0)
         self.assertTrue(b.value("document.getElementById('verdict').hidden"))

@@ -141,7 +141,7 @@ class Events(unittest.TestCase):
         at = node.wait_for(r"page at http://(\S+)/")[1]
         node.wait_for("^iteration 3/")
         run_now = self.of(self.events(run("poseidon-node", "status", "--json", "--attach", at).stdout), "status")[0]["run"]
-        self.assertEqual((run_now["model"], run_now["phase"], run_now["last_clock"]), ("small", "running", cluster.ENDLESS))
+        self.assertEqual((run_now["model"], run_now["stage"], run_now["last_clock"]), ("small", "training", cluster.ENDLESS))
         self.assertGreaterEqual(run_now["clock"], 3)
         self.assertEqual([w["condition"] for w in run_now["workers"]], ["up"])
 

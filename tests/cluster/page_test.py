@@ -141,7 +141,7 @@ class Page(small_run.Trained):
         said = self.status()
         self.assertEqual((said.returncode, said.stderr), (0, ""))
         lines = said.stdout.splitlines()
-        self.assertRegex(lines[0], r"^small, running: iteration \d+ of 1000000000, loss [\d.]+, [\d.e+]+ images/s, \d+ % of the communication hidden$")
+        self.assertRegex(lines[0], r"^small, training: iteration \d+ of 1000000000, loss [\d.]+, [\d.e+]+ images/s, \d+ % of the communication hidden$")
         for worker in (0, 1):
             self.assertRegex(lines[1 + worker], rf"^worker {worker} +127\.0\.0\.1:\d+ +up +iteration \d+ +lag \d+ +heard [\d.]+ s ago, sent [\d.]+ MB")
         self.assertGreaterEqual(len(lines), 4, said.stdout)  # the verdict has a line, or several on a busy machine

@@ -132,8 +132,8 @@ class Used(ShownPage):
         second.kill()
         b.wait_for("document.getElementById('state').textContent.startsWith('ended: ')", "the run has failed")
         with self.subTest("the reason is shown to its end"):
-            self.assertEqual(b.value("document.getElementById('state').textContent"), b.value("poseidon.store.phase"))
-            self.assertGreater(len(b.value("poseidon.store.phase")), 50)
+            self.assertEqual(b.value("document.getElementById('state').textContent"), b.value("poseidon.store.why"))
+            self.assertGreater(len(b.value("poseidon.store.why")), 50)
             self.assertEqual(b.value("(() => { const e = document.getElementById('state'), r = e.getBoundingClientRect(); return e.scrollWidth <= e.clientWidth + 1 "
                                      "&& e.scrollHeight <= e.clientHeight + 1 && r.left >= 0 && r.right <= innerWidth; })()"), True)
         with self.subTest("no rates, no time left"):

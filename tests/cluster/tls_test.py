@@ -187,7 +187,7 @@ class Tls(unittest.TestCase):
         viewer = self.cluster.start(cluster.BIN / "poseidon-graph", "attach", at, *authority)
         here = viewer.wait_for(r"^page at (http://\S+/)")[1]
         with urllib.request.urlopen(here + "api/status", timeout=cluster.DEADLINE_S) as answer:
-            self.assertIn(b"running", answer.read())
+            self.assertIn(b"training", answer.read())
         # A node is asked to leave at its link, where both sides show certificates.
         done = cluster.run("poseidon-node", "leave", "--at", address, *self.token)
         self.assertNotEqual(done.returncode, 0)

@@ -95,10 +95,10 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("frame_table: what a node may hear has a phase, and what it never hears has none") {
+TEST_CASE("frame_table: what a node may hear has a stage, and what it never hears has none") {
   for_each_kind([]<class F>(const F&) {
     CAPTURE(row_of<F>.name);
-    CHECK((row_of<F>.during != phases::never) == reaches_node<F>);
+    CHECK((row_of<F>.during != stages::never) == reaches_node<F>);
     // Values are bounded by their order.
     if (row_of<F>.view == frame_view::readers) CHECK(row_of<F>.budget == frame_budget::free);
     CHECK((row_of<F>.turns.most > 0 || !row_of<F>.turns.of_view));

@@ -22,11 +22,11 @@ export class Panels {
   #often() { this.#figures(); this.#verdict(); if (!this.details.matches(':hover') || this.store.ticks % 5 === 0) this.#detail(); }
 
   #state() {
-    const pill = document.getElementById('state'), { connection, phase, graph, node } = this.store, ended = phase.startsWith('ended');
+    const pill = document.getElementById('state'), { connection, stage, why, graph, node } = this.store, ended = stage === 'ended';
     const gone = !ended && (connection === 'reconnecting' || connection === 'away');
-    pill.textContent = connection === 'live' || ended ? phase || 'live' : connection === 'away' ? `${node} is away` : connection;
+    pill.textContent = connection === 'live' || ended ? why || stage || 'live' : connection === 'away' ? `${node} is away` : connection;
     pill.title = this.store.away || pill.textContent;
-    pill.className = 'pill ' + (/^(ended|paused):/.test(phase) || gone ? 'bad' : connection === 'live' || ended ? 'good' : '');
+    pill.className = 'pill ' + (why || gone ? 'bad' : connection === 'live' || ended ? 'good' : '');
     document.getElementById('model').textContent = [graph?.run.model, node && 'at ' + node].filter(Boolean).join(' ');
     this.#figures();
     this.#verdict();
@@ -46,8 +46,8 @@ export class Panels {
   }
 
   #verdict() {
-    const line = document.getElementById('verdict'), { away, doctor, phase } = this.store;
-    const gone = away && !phase.startsWith('ended');
+    const line = document.getElementById('verdict'), { away, doctor, stage } = this.store;
+    const gone = away && stage !== 'ended';
     const text = gone ? [`${away.replace(/\.$/, '')}. What follows was known before`] : doctor?.text ?? [];
     line.hidden = text.length === 0;
     line.textContent = line.title = text.join(' · ');

@@ -4,7 +4,7 @@
 //   tick     counts have changed
 //   spans    new spans have arrived
 //   history  new points of curves, test results or log lines have arrived
-//   state    the connection or the phase of the run has changed
+//   state    the connection, or where the node stands, has changed
 //   reset    the store has dropped everything, because it reads the run from the beginning again
 // A live page reads /api/graph and /events. If the server shows a recording, the page reads /api/recording instead. A
 // server that forwards the page of another machine's node (poseidon-graph --attach) adds the event `source`, which says
@@ -67,13 +67,14 @@ export class Store extends EventTarget {
   connection = 'connecting';
   node = '';             // host:port of the node, if another machine serves the page
   away = '';             // the reason why that node does not answer; empty if it answers
-  phase = '';
+  stage = '';            // where the node stands: training, frozen, ...
+  why = '';              // it waits or has ended; empty: there is nothing to say
   began = null;          // when the run began, in microseconds of the spans' clock; null: the server has not said it
   ticks = 0;
   replay = false;
 
   /** The run has ended or failed, and its last values are final. */
-  get over() { return this.phase.startsWith('ended'); }
+  get over() { return this.stage === 'ended'; }
 
   /** The values that the page shows still change. */
   get moving() { return this.connection === 'live' && !this.over; }
@@ -163,7 +164,8 @@ export class Store extends EventTarget {
     this.graph = g;
     g.byId = new Map(g.nodes.map(n => [n.id, n]));
     g.routeOf = new Map(g.routes.map(r => [r.layer, r]));
-    this.phase = g.run.phase;
+    this.stage = g.run.stage;
+    this.why = g.run.why ?? '';
     this.#say('graph');
     this.#say('state');
   }
@@ -202,7 +204,8 @@ export class Store extends EventTarget {
     this.witnesses = t.witnesses ?? [];
     this.doctor = t.doctor;
     ++this.ticks;
-    if (t.phase !== this.phase) { this.phase = t.phase; this.#say('state'); }
+    const why = t.why ?? '';
+    if (t.stage !== this.stage || why !== this.why) { this.stage = t.stage; this.why = why; this.#say('state'); }
     if (this.over && !this.replay) this.#settle(); else this.#say('tick');
   }
 

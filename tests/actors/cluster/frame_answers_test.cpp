@@ -1,10 +1,11 @@
-// What is said about each kind of frame, by all who judge one, against frame_answers.txt: for all roles, phases, views and counts. The file
+// What is said about each kind of frame, by all who judge one, against frame_answers.txt: for all roles, stages, views and counts. The file
 // was recorded before one table had these facts; a change of who may say what is a change of the file, and so can be read.
 #include "actors/cluster/frame_rules.hpp"
 #include "actors/cluster/frame_turns.hpp"
 #include "actors/links/control_budget.hpp"
 #include "actors/links/frame_check.hpp"
 #include "messages/wire/codec.hpp"
+#include "tests/actors/cluster/letters_of_stages.hpp"
 
 #include <doctest/doctest.h>
 
@@ -22,7 +23,6 @@ namespace poseidon::frame_answers {
 namespace {
 
 constexpr seat_id leader{0}, member{1}, another{2};
-constexpr unsigned phases = static_cast<unsigned>(run_phase::ended) + 1;
 constexpr std::array views{written_in::same_view, written_in::earlier_view, written_in::later_view};
 
 template <std::size_t... I>
@@ -30,10 +30,10 @@ std::vector<frame_header> every_frame(std::index_sequence<I...>) {
   return {frame_header(std::in_place_index<I>)...};
 }
 
-std::string phases_of(const frame_header& h, frame_sender from, seat_id self) {
-  std::string out;
-  for (unsigned p = 0; p < phases; ++p)
-    if (!refusal_of(h, from, {self, leader, static_cast<run_phase>(p)})) out += "sgbwtcrRpfe"[p];
+std::string stages_of(const frame_header& h, frame_sender from, seat_id self) {
+  const auto out = test::letters_of_stages([&](node_stage s) {
+    return !refusal_of(h, from, {self, leader, s});
+  });
   return out.empty() ? "-" : out;
 }
 
@@ -74,7 +74,7 @@ std::string of_view(const frame_header& h) {
   return out.empty() ? " any" : out;
 }
 
-/// FNV-1a of all that refusal_of and is_of_another_view answer, each sender to each reader in each phase of each view.
+/// FNV-1a of all that refusal_of and is_of_another_view answer, each sender to each reader in each stage of each view.
 std::string sum_of_refusals(const frame_header& h) {
   std::uint64_t sum = 14695981039346656037u;
   const auto add = [&](const std::string& text) {
@@ -82,11 +82,11 @@ std::string sum_of_refusals(const frame_header& h) {
   };
   for (const auto seat : {leader, another, no_seat})
     for (const auto self : {leader, member, no_seat})
-      for (unsigned p = 0; p < phases; ++p)
+      for (std::size_t s = 0; s < names_of_stages.size(); ++s)
         for (const auto wrote : views)
           for (unsigned bits = 0; bits < 8; ++bits) {
             const frame_sender from{seat, (bits & 1) != 0, wrote, (bits & 2) != 0};
-            const frame_listener to{self, leader, static_cast<run_phase>(p), (bits & 4) != 0};
+            const frame_listener to{self, leader, static_cast<node_stage>(s), (bits & 4) != 0};
             add(refusal_of(h, from, to).value_or("may"));
             add(is_of_another_view(h, from, to) ? "of another view" : "of this one");
           }
@@ -102,10 +102,10 @@ std::string answers_of(const frame_header& h, const std::string& which = "") {
   out << kind_name(h) << which << ":" << (has_payload(h) ? " payload," : "")
       << (carries_nets(h) ? " 24 MiB," : "") << " view" << of_view(h) << ", turns " << turns_of(h)
       << ", budget " << budget_of(h, 100) << " / " << budget_of(h, 4u << 20) << "\n  "
-      << "leader>member " << phases_of(h, {leader}, member) << "  member>leader "
-      << phases_of(h, {another}, leader) << "  member>member " << phases_of(h, {another}, member)
-      << "  newcomer>leader " << phases_of(h, {another, false}, leader) << "  newcomer>member "
-      << phases_of(h, {another, false}, member) << "  texts " << sum_of_refusals(h) << "\n";
+      << "leader>member " << stages_of(h, {leader}, member) << "  member>leader "
+      << stages_of(h, {another}, leader) << "  member>member " << stages_of(h, {another}, member)
+      << "  newcomer>leader " << stages_of(h, {another, false}, leader) << "  newcomer>member "
+      << stages_of(h, {another, false}, member) << "  texts " << sum_of_refusals(h) << "\n";
   return out.str();
 }
 

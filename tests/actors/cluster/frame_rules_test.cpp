@@ -2,6 +2,7 @@
 
 #include "messages/frame_table.hpp"
 #include "messages/wire/codec.hpp"
+#include "tests/actors/cluster/letters_of_stages.hpp"
 
 #include <doctest/doctest.h>
 
@@ -22,26 +23,22 @@ std::vector<frame_header> every_frame(std::index_sequence<I...>) {
 std::vector<frame_header> every_frame() {
   return every_frame(std::make_index_sequence<std::variant_size_v<frame_header>>{});
 }
-bool may_hear(const frame_header& h, const frame_sender& from, seat_id self, run_phase p) {
-  return !refusal_of(h, from, {self, the_leader, p});
+bool may_hear(const frame_header& h, const frame_sender& from, seat_id self, node_stage s) {
+  return !refusal_of(h, from, {self, the_leader, s});
 }
-/// Phases in which the frame may be heard, by a letter each.
-std::string phases_of(const frame_header& h, const frame_sender& from, seat_id self) {
-  std::string out;
-  for (unsigned p = 0; p < 11; ++p)
-    if (may_hear(h, from, self, static_cast<run_phase>(p))) out += "sgbwtcrRpfe"[p];
-  return out;
+std::string stages_of(const frame_header& h, const frame_sender& from, seat_id self) {
+  return test::letters_of_stages([&](node_stage s) { return may_hear(h, from, self, s); });
 }
 
 }  // namespace
 
-TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest peer says it") {
+TEST_CASE("frame_rules: each frame may be heard in the stages in which an honest peer says it") {
   std::map<std::string, std::string> from_leader, to_leader, between;
   for (const auto& h : every_frame()) {
     const std::string kind(kind_name(h));
-    if (auto p = phases_of(h, {the_leader}, the_second); !p.empty()) from_leader[kind] = p;
-    if (auto p = phases_of(h, {the_second}, the_leader); !p.empty()) to_leader[kind] = p;
-    if (auto p = phases_of(h, {the_third}, the_second); !p.empty()) between[kind] = p;
+    if (auto p = stages_of(h, {the_leader}, the_second); !p.empty()) from_leader[kind] = p;
+    if (auto p = stages_of(h, {the_second}, the_leader); !p.empty()) to_leader[kind] = p;
+    if (auto p = stages_of(h, {the_third}, the_second); !p.empty()) between[kind] = p;
   }
   CHECK(from_leader == std::map<std::string, std::string>{{"drain", "wtcrR"},
                                                           {"gathering", "g"},
@@ -83,32 +80,32 @@ TEST_CASE("frame_rules: each frame may be heard in the phases in which an honest
 TEST_CASE("frame_rules: a frame for the link or for an actor that trains never reaches a node") {
   for (const auto& h : every_frame())
     if (has_payload(h) && !std::holds_alternative<frames::probe>(h))
-      CHECK(phases_of(h, {the_leader}, the_second) == "");
+      CHECK(stages_of(h, {the_leader}, the_second) == "");
   CHECK(!reaches_node<frames::push_gradient>);
   CHECK(reaches_node<frames::view>);
 }
 
 TEST_CASE("frame_rules: the leader is whom the view names") {
-  const frame_listener self{the_leader, the_third, run_phase::training};
+  const frame_listener self{the_leader, the_third, node_stage::training};
   CHECK(!refusal_of(frames::hold_training{}, {the_third}, self));
   CHECK(refusal_of(frames::hold_training{}, {the_leader},
-                   {the_second, the_third, run_phase::training}));
+                   {the_second, the_third, node_stage::training}));
   CHECK(!refusal_of(frames::worker_done{}, {the_second},
-                    {the_third, the_third, run_phase::training}));
+                    {the_third, the_third, node_stage::training}));
 }
 
 TEST_CASE("frame_rules: a refusal names the frame, what came and what may come") {
   CHECK(*refusal_of(frames::start_training{}, {the_third},
-                    {the_second, the_leader, run_phase::waiting}) ==
+                    {the_second, the_leader, node_stage::waiting}) ==
         "start_training: sender is worker 2, expected worker 0, the leader");
   CHECK(*refusal_of(frames::start_training{}, {the_leader},
-                    {the_second, the_leader, run_phase::training}) ==
-        "start_training: phase is training, expected waiting, resuming, parting");
+                    {the_second, the_leader, node_stage::training}) ==
+        "start_training: stage is training, expected waiting, resuming, parting");
   CHECK(*refusal_of(frames::worker_done{}, {the_third},
-                    {the_second, the_leader, run_phase::training}) ==
+                    {the_second, the_leader, node_stage::training}) ==
         "worker_done: receiver is worker 1, expected worker 0, the leader");
   CHECK(*refusal_of(frames::heartbeat{}, {the_third},
-                    {the_second, the_leader, run_phase::training}) ==
+                    {the_second, the_leader, node_stage::training}) ==
         "heartbeat: receiver is the node, expected the link or an actor that trains");
 }
 
@@ -117,13 +114,13 @@ TEST_CASE(
     "else") {
   std::map<std::string, std::string> said;
   for (const auto& h : every_frame())
-    if (auto p = phases_of(h, {the_third, false}, the_leader); !p.empty())
+    if (auto p = stages_of(h, {the_third, false}, the_leader); !p.empty())
       said[std::string(kind_name(h))] = p;
   CHECK(said ==
         std::map<std::string, std::string>{{"join_ready", "bwtcrR"}, {"net_timed", "gbwtcrR"}});
-  for (const auto& h : every_frame()) CHECK(phases_of(h, {the_third, false}, the_second) == "");
+  for (const auto& h : every_frame()) CHECK(stages_of(h, {the_third, false}, the_second) == "");
   CHECK(*refusal_of(frames::leave_wanted{}, {the_third, false},
-                    {the_leader, the_leader, run_phase::training}) ==
+                    {the_leader, the_leader, node_stage::training}) ==
         "leave_wanted: sender is worker 2, which has not joined, expected a member");
 }
 
@@ -131,7 +128,7 @@ TEST_CASE(
     "frame_rules: a node that leaves waits for start_training, or a view that replaces the next "
     "one") {
   for (const auto& h : every_frame())
-    CHECK(may_hear(h, {the_leader}, the_second, run_phase::parting) ==
+    CHECK(may_hear(h, {the_leader}, the_second, node_stage::parting) ==
           (std::holds_alternative<frames::start_training>(h) ||
            std::holds_alternative<frames::next_view>(h) || kind_name(h).starts_with("view_")));
 }
@@ -140,13 +137,19 @@ namespace {
 
 using kind_set = std::set<std::string>;
 
-/// Frames for which `to` ends its link to the sender, in any phase of a run.
+std::vector<node_stage> stages_of_members() {
+  std::vector<node_stage> out;
+  for (std::size_t s = 0; s < names_of_stages.size(); ++s)
+    if (contains(stages::taking_part, static_cast<node_stage>(s)))
+      out.push_back(static_cast<node_stage>(s));
+  return out;
+}
+
+/// Frames for which `to` ends its link to the sender, in any stage of a run.
 kind_set bad_frames(const frame_sender& from, frame_listener to) {
   kind_set out;
-  for (const auto phase :
-       {run_phase::building, run_phase::waiting, run_phase::training, run_phase::changing,
-        run_phase::rebuilding, run_phase::resuming, run_phase::parting}) {
-    to.phase = phase;
+  for (const auto stage : stages_of_members()) {
+    to.stage = stage;
     for (const auto& h : every_frame())
       if (row_of_kind(h).path != frame_path::link && refusal_of(h, from, to) &&
           !is_of_another_view(h, from, to))

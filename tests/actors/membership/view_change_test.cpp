@@ -7,13 +7,14 @@ using namespace poseidon;
 using namespace std::chrono_literals;
 using test::change_rig;
 using lines = std::vector<std::string>;
-using stage = view_stage;
+using stage = node_stage;
 
 TEST_CASE("view_change: each stage has a name of its own") {
   std::set<std::string_view> names;
-  for (auto s = 0; s <= static_cast<int>(stage::building); ++s)
+  for (auto s = 0; s <= static_cast<int>(stage::ended); ++s)
     names.insert(to_string(static_cast<stage>(s)));
-  CHECK(names.size() == static_cast<std::size_t>(stage::building) + 1);
+  CHECK(names.size() == static_cast<std::size_t>(stage::ended) + 1);
+  CHECK(names.size() == names_of_stages.size());
 }
 
 TEST_CASE(
@@ -49,21 +50,73 @@ TEST_CASE(
   CHECK(r.actions().empty());
   (void)c.left(8, r.facts());
   CHECK(r.actions() == lines{"build"});
-  CHECK(c.at() == stage::building);
+  CHECK(c.at() == stage::rebuilding);
   CHECK(c.clock() == clock_id{20});
   CHECK(c.next().epoch == 3);
   CHECK(c.test_phases() == 3);
   CHECK(!c.has_entered());
-  c.has_built();
+  c.enters_next();
   CHECK(c.has_entered());
+  c.builds(false);
+  c.stands();
+  CHECK(c.at() == stage::resuming);
   CHECK(c.begins(r.now + 250ms) == 250ms);
   CHECK(c.at() == stage::training);
   CHECK(!c.leader());
 }
 
+TEST_CASE(
+    "view_change: a newcomer discards the graph of a view that is replaced, and builds again") {
+  change_rig r(2, false);
+  auto& c = r.change;
+  c.gathers();
+  CHECK(c.at() == stage::gathering);
+  CHECK(!c.is_changing());
+  c.enters(clock_id{20}, 0, r.next_of({0, 1, 2}, 20));
+  c.builds(true);
+  CHECK(c.at() == stage::building);
+  CHECK(c.knows_next());
+  c.stands();
+  CHECK(c.at() == stage::waiting);
+  c.follows(r.next_of({0, 2}, 20, 4), r.facts());
+  CHECK(r.actions() == lines{"end graph: view is replaced"});
+  CHECK(c.at() == stage::waiting);  // until its owner does that
+  c.ends({6});
+  CHECK(c.at() == stage::discarding);
+  CHECK(c.ends_a_graph());
+  CHECK(!c.is_in(stages::running));
+  (void)c.left(6, r.facts());
+  CHECK(r.actions() == lines{"build"});
+  CHECK(c.at() == stage::building);
+  c.stands();
+  (void)c.begins(r.now);
+  CHECK(c.at() == stage::training);
+  CHECK(!c.knows_next());
+}
+
+TEST_CASE(
+    "view_change: a node that parts stands in no view, and one that has ended in none of the "
+    "stages before") {
+  change_rig r;
+  auto& c = r.change;
+  r.drain(20);
+  c.follows(r.next_of({1, 2}, 20), r.facts());
+  c.ends({});
+  c.parts();
+  CHECK(c.at() == stage::parting);
+  CHECK(c.knows_next());
+  CHECK(c.is_in(stages::taking_part));
+  CHECK(!c.is_in(stages::of_member));
+  c.fails();
+  CHECK(c.at() == stage::failing);
+  c.is_over();
+  CHECK(c.at() == stage::ended);
+  CHECK(!c.is_in(stages::whole_run | stages::taking_part));
+}
+
 TEST_CASE("view_change: a change that is agreed too early waits until the node trains") {
   change_rig r(1, false);
-  CHECK(r.change.at() == stage::forming);
+  CHECK(r.change.at() == stage::starting);
   CHECK(!r.change.drains(clock_id{20}));
   CHECK(!r.change.is_changing());
   CHECK(r.change.take_early_drain() == clock_id{20});
@@ -98,7 +151,7 @@ TEST_CASE("view_change: another next view takes the place of one that has not be
     CHECK(c.released());
     c.ends({5});
     (void)c.left(5, r.facts());
-    c.has_built();
+    c.enters_next();
     (void)r.actions();
     SUBCASE("at a member") {
       c.follows(second, r.facts());

@@ -162,7 +162,7 @@ class node {
   /// Null: it knows of no ballot on what follows its view.
   [[nodiscard]] const ballot_box* ballots() const;
   [[nodiscard]] bool drained() const {
-    return is_witness() || (change_ && change_->at() == view_stage::drained);
+    return is_witness() || (change_ && change_->at() == node_stage::drained);
   }
   /// It has promised, and what has been decided then is nothing that it can follow.
   [[nodiscard]] bool cannot_follow() const { return cannot_follow_; }

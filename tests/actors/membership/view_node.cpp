@@ -111,7 +111,7 @@ void node::note() {
   if (!change_) return;
   const auto* const b = ballots();
   const bool promised = b != nullptr && b->frozen();
-  page().frozen = change_->at() == view_stage::frozen || (promised && change_->is_still());
+  page().frozen = change_->at() == node_stage::frozen || (promised && change_->is_still());
   if (change_->is_still() && promised && broken_ != mutation::tells_after_freezing)
     floor_->freeze();
   if (b != nullptr && b->accepted_vote()) page().accepted = view_of(b->accepted_vote()->value);
@@ -169,9 +169,9 @@ void node::forget_promises() {
   change_ = new_change();
   if (is_witness()) return change_->enters(standing_.first_clock, 0, told(now().of));
   (void)change_->begins({});
-  if (at == view_stage::drained && change_->drains(clock_id{now().drains_at}))
+  if (at == node_stage::drained && change_->drains(clock_id{now().drains_at}))
     (void)change_->has_drained(0, {});
-  if (at == view_stage::frozen) freeze({});
+  if (at == node_stage::frozen) freeze({});
 }
 
 void node::hear(const post& p, const senses& s, std::vector<post>& out) {
@@ -247,7 +247,7 @@ void node::reach() {
 
 void node::drain_at(std::uint8_t version) {
   page().drains_at = version;
-  if (change_->at() == view_stage::training) (void)change_->drains(clock_id{version});
+  if (change_->at() == node_stage::training) (void)change_->drains(clock_id{version});
   if (now().whole == version) (void)change_->has_drained(0, {});
   make_key();
 }

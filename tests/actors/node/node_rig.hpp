@@ -112,8 +112,8 @@ struct one_node {
   [[nodiscard]] caf::actor untyped() const { return it ? it.untyped() : voter.untyped(); }
   [[nodiscard]] int exit_code() const { return result ? result->exit_code : -1; }
   [[nodiscard]] std::string error() const { return result ? result->error : "(has not ended)"; }
-  [[nodiscard]] std::string shown_phase() const {
-    return view->read([](const auto& s) { return s.phase; });
+  [[nodiscard]] std::string shown_stage() const {
+    return view->read([](const auto& s) { return s.words(); });
   }
 };
 

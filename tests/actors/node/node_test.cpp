@@ -279,7 +279,7 @@ TEST_CASE("node: only the leader can end training, hold it, or drain it") {
   }
 }
 
-TEST_CASE("node: a frame in another phase than an honest peer says it ends that link") {
+TEST_CASE("node: a frame in another stage than an honest peer says it ends that link") {
   node_rig t;
   t.clocks = 1000000;
   t.cluster(2);
@@ -289,7 +289,7 @@ TEST_CASE("node: a frame in another phase than an honest peer says it ends that 
   t.sim.settle();
   CHECK(t.nodes[1]->exit_code() == 3);
   CHECK(t.nodes[1]->error().find(
-            "start_training: phase is training, expected waiting, resuming, parting") !=
+            "start_training: stage is training, expected waiting, resuming, parting") !=
         std::string::npos);
   CHECK(t.nodes[0]->exit_code() == 3);
 }

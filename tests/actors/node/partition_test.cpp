@@ -36,8 +36,8 @@ TEST_CASE("partition: of two nodes the older one goes on, and the other one wait
   t.wiring->split(hosts("b"));
   CHECK(until_said(t, 0, "view 2: worker 1 (b:7600) is lost"));
   REQUIRE(until_said(t, 1, "paused: this node hears 1 of 2 members of view 1"));
-  CHECK(t.nodes[1]->shown_phase().starts_with("paused: this node hears 1 of 2 members of view 1"));
-  CHECK(t.nodes[0]->shown_phase() == "running");
+  CHECK(t.nodes[1]->shown_stage().starts_with("paused: this node hears 1 of 2 members of view 1"));
+  CHECK(t.nodes[0]->shown_stage() == "training");
   t.wiring->heal();
   is_left_out(t, 1);
   t.come_back(1, "c");

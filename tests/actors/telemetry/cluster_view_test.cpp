@@ -219,20 +219,23 @@ TEST_CASE("cluster_view: facts name members by seat, and their workers by place"
 
 TEST_CASE("cluster_view: a run that waits for other nodes says so for as long as it waits") {
   view_rig r;
-  const auto phase = [&] { return r.view.read([](const auto& s) { return s.phase; }); };
+  const auto shown = [&] { return r.view.read([](const auto& s) { return s.words(); }); };
   r.view.paused("");
-  CHECK(phase() == "waiting for the other nodes");
+  CHECK(shown() == "starting");
   r.view.begin(two_workers(0));
+  CHECK(r.view.stands_at(node_stage::training));
+  CHECK(!r.view.stands_at(node_stage::training));
   r.view.paused("paused: this node hears 1 of 2");
-  CHECK(phase() == "paused: this node hears 1 of 2");
+  CHECK(shown() == "paused: this node hears 1 of 2");
   SUBCASE("until it hears them again") {
     r.view.paused("");
   }
   SUBCASE("until a view without them begins") {
     r.view.begin(two_workers(0));
   }
-  CHECK(phase() == "running");
+  CHECK(shown() == "training");
   r.view.ended("");
   r.view.paused("paused: again");
-  CHECK(phase() == "ended");
+  CHECK(!r.view.stands_at(node_stage::training));
+  CHECK(shown() == "ended");
 }
