@@ -15,10 +15,6 @@ std::size_t padded(std::size_t channels, std::size_t block) {
 
 }  // namespace
 
-bool has_bf16_tiles() {
-  return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_amx;
-}
-
 convolution_shape resolve_convolution(const net_layer& layer, const shape& input) {
   const auto& p = layer.spec.convolution_param();
   const auto channels =
@@ -65,7 +61,7 @@ convolution_layouts choose_layouts(const net& graph, const net_layer& layer, cpu
     best_cost = cost;
     best = {first ? layout::plain : form, form};
   }
-  if (math == cpu_math::bf16 && has_bf16_tiles() && !dilated)
+  if (math == cpu_math::bf16 && multiplies_bf16_tiles() && !dilated)
     return {layout::pixels_bf16, layout::pixels_bf16};
   if (math == cpu_math::bf16 && best.out == layout::c16)
     return {first ? layout::plain_bf16 : layout::c16_bf16, layout::c16_bf16};

@@ -34,9 +34,6 @@ struct convolution_shape {
   }
 };
 
-/// Whether this processor multiplies tiles of bfloat16 (AMX). oneDNN has such kernels for layout::pixels_bf16 alone.
-[[nodiscard]] bool has_bf16_tiles();
-
 /// Reads convolution_param, of Im2col too; `input` is the bottom's shape.
 [[nodiscard]] convolution_shape resolve_convolution(const net_layer& layer, const shape& input);
 

@@ -1,6 +1,5 @@
 #include "cpu/cpu_device.hpp"
 
-#include "cpu/convolution_shape.hpp"
 #include "cpu/factors.hpp"
 #include "cpu/fingerprint.hpp"
 #include "cpu/optimizer_update.hpp"
@@ -78,9 +77,9 @@ class cpu_device final : public device {
     const dnnl_version_t* v = dnnl_version();
     return "cpu: " + std::to_string(std::thread::hardware_concurrency()) + " cores, " +
            (wide ? "AVX-512" : "AVX2") +
-           (math_ == cpu_math::fp32 ? ""
-            : cpu::has_bf16_tiles() ? ", bfloat16 in tiles"
-                                    : ", bfloat16") +
+           (math_ == cpu_math::fp32   ? ""
+            : multiplies_bf16_tiles() ? ", bfloat16 in tiles"
+                                      : ", bfloat16") +
            ", oneDNN " + std::to_string(v->major) + "." + std::to_string(v->minor) + "." +
            std::to_string(v->patch);
   }
@@ -114,6 +113,10 @@ class cpu_device final : public device {
 
 bool multiplies_bf16() {
   return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_bf16;
+}
+
+bool multiplies_bf16_tiles() {
+  return dnnl::get_effective_cpu_isa() >= dnnl::cpu_isa::avx512_core_amx;
 }
 
 std::shared_ptr<device> make_cpu_device(cpu_math math) {

@@ -11,7 +11,4 @@ namespace poseidon {
 /// Errors   std::runtime_error if the processor lacks AVX2 and FMA, or the products that `math` asks for.
 [[nodiscard]] std::shared_ptr<device> make_cpu_device(cpu_math math = cpu_math::fp32);
 
-/// Whether this processor multiplies bfloat16, and oneDNN uses that (ONEDNN_MAX_CPU_ISA may forbid it).
-[[nodiscard]] bool multiplies_bf16();
-
 }  // namespace poseidon

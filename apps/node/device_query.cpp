@@ -63,9 +63,10 @@ void query(const std::filesystem::path& plugin, const std::string& asked, report
   const auto cores = std::max(1u, std::thread::hardware_concurrency());
   out.result(cpu);
   out.result("  processor  " + processor);
-  out.result(
-      std::string("  --math     ") +
-      (multiplies_bf16() ? "fp32, bf16" : "fp32; this processor does not multiply bfloat16"));
+  out.result(std::string("  --math     ") +
+             (multiplies_bf16_tiles() ? "fp32, bf16, in tiles (AMX)"
+              : multiplies_bf16()     ? "fp32, bf16"
+                                      : "fp32; this processor does not multiply bfloat16"));
   out.result("  memory     " + memory + ", available " + available);
   out.result("  replicas   cpu:1 to cpu:" + std::to_string(cores) +
              " make sense; cpu alone chooses for the net");

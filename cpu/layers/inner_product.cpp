@@ -8,7 +8,6 @@
 // 0.44). The products of the backward pass are as fast or faster in sgemm. With --math bf16 on a processor that multiplies tiles, all three
 // are products of bfloat16.
 #include "cpu/bf16_products.hpp"
-#include "cpu/convolution_shape.hpp"
 #include "cpu/dnnl_run.hpp"
 #include "cpu/fusion.hpp"
 #include "cpu/layer.hpp"
@@ -58,7 +57,7 @@ class inner_product_kernel final : public kernel {
       bias_gradient_ = c.gradient(1);
     }
     const bool rounds =
-        c.state.math == cpu_math::bf16 && has_bf16_tiles() && rows_ >= worth_rounding;
+        c.state.math == cpu_math::bf16 && multiplies_bf16_tiles() && rows_ >= worth_rounding;
     if (rows_ >= worth_a_matmul && !transposed_ && !rounds)
       product_ = make_product(c.state.dnnl, rows_, in_, out_);
     if (const auto relu = relu_in_place_after(c)) {

@@ -129,7 +129,7 @@ class pixel_products_kernel final : public kernel {
 
 bool suits_pixel_products(const net& graph, const net_layer& layer, const shape& bottom,
                           cpu_math math) {
-  if (math != cpu_math::bf16 || !has_bf16_tiles() || layer.bottoms.size() != 1) return false;
+  if (math != cpu_math::bf16 || !multiplies_bf16_tiles() || layer.bottoms.size() != 1) return false;
   if (choose_layouts(graph, layer, math).in != layout::pixels_bf16) return false;
   const convolution_shape s = resolve_convolution(layer, bottom);
   const std::size_t block = block_of(layout::pixels_bf16);

@@ -19,7 +19,7 @@ dnnl_desc matrix_of(std::size_t rows, std::size_t columns, dnnl::memory::data_ty
 }  // namespace
 
 bool window_gradient::suits(const convolution_shape& s) {
-  return has_bf16_tiles() && s.axes() == 2 && s.groups == 1 && s.in <= most_channels &&
+  return multiplies_bf16_tiles() && s.axes() == 2 && s.groups == 1 && s.in <= most_channels &&
          s.out % block_of(layout::pixels_bf16) == 0 && s.dilation[0] == 1 && s.dilation[1] == 1 &&
          static_cast<std::size_t>(s.kernel[1]) <= piece;
 }
