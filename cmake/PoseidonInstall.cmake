@@ -1,6 +1,6 @@
 # What `cmake --install` puts where, below the prefix that it is given (DESTDIR works too): two components, `poseidon` and
 # `gpu`, which are the Debian packages of cmake/PoseidonPackage.cmake. The plug-ins lie in lib/poseidon, where
-# apps/plugin looks beside bin/. Libraries are the system's: installed programs have no path to any.
+# apps/plugin and models/files/hdf5_open.cpp look beside bin/. Libraries are the system's: installed programs have no path to any.
 include(GNUInstallDirs)
 find_package(Python3 COMPONENTS Interpreter)
 set(plugins lib/poseidon)
@@ -20,6 +20,7 @@ install_built(poseidon-node RUNTIME DESTINATION bin COMPONENT poseidon)
 install_built(poseidon-graph RUNTIME DESTINATION bin COMPONENT poseidon)
 install_built(poseidon-data RUNTIME DESTINATION bin COMPONENT poseidon)
 install_built(poseidon_gpu_simulated_plugin LIBRARY DESTINATION ${plugins} COMPONENT poseidon)
+install_built(poseidon_hdf5 LIBRARY DESTINATION ${plugins} COMPONENT poseidon)
 install_built(poseidon LIBRARY DESTINATION lib COMPONENT poseidon)
 install(FILES apps/library/poseidon.h DESTINATION include COMPONENT poseidon)
 install(DIRECTORY apps/python/poseidon DESTINATION lib/python3/dist-packages COMPONENT poseidon PATTERN __pycache__ EXCLUDE)

@@ -1,15 +1,23 @@
 // apps/node/option_table_verb.cpp
 //
 // poseidon-node option-table, for tools/docs and tests, and not in the help: the table of options as JSON. With arguments it takes
-// these as training would, and says as what a node would be started and what has no effect.
+// these as training would, and says as what a node would be started and what has no effect. With `-` alone it does so for each
+// line of standard input, the words of a command apart by tabs: a process for each of a thousand commands would take a minute.
 #include "apps/node/given_options.hpp"
 #include "apps/node/train_command.hpp"
 #include "apps/node/verbs.hpp"
+#include "apps/run_app.hpp"
 #include "models/json.hpp"
+#include "models/words.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
+#include <exception>
+#include <iostream>
+#include <sstream>
+#include <string>
+#include <vector>
 
 namespace poseidon::app {
 
@@ -48,20 +56,46 @@ void print_table(const CLI::App& app) {
   std::printf("%s\n", json_object().put("options", options).put("rules", rules).text().c_str());
 }
 
+/// Empty after --help and --version, which have been printed.
+json_object judged(int argc, const char* const* argv) {
+  train_command command;
+  if (!parsed(command, argc, argv)) return {};
+  const auto options = command.taken(argc, argv);
+  return json_object()
+      .put("role", name_of(given_options(command).role()))
+      .put("warnings", json_array::from(options.warnings));
+}
+
+/// An answer is one line, too. What would end this program is the exit code and the words on standard error that it would end with.
+json_object answer_to(const std::string& line) {
+  std::vector<std::string> words{"option-table"};
+  std::istringstream all(line);
+  for (std::string word; std::getline(all, word, '\t');) words.push_back(word);
+  std::vector<const char*> argv;
+  for (const auto& word : words) argv.push_back(word.c_str());
+  argv.push_back(nullptr);
+  try {
+    return judged(static_cast<int>(words.size()), argv.data());
+  } catch (const std::exception& e) {
+    return json_object().put("code", exit_code_of(e)).put("error", in_words(e.what()));
+  }
+}
+
 }  // namespace
 
 int option_table_verb(int argc, char** argv) {
-  train_command command;
   if (argc == 1) {
-    print_table(command);
+    print_table(train_command());
     return 0;
   }
-  if (!parsed(command, argc, argv)) return 0;
-  const auto options = command.taken(argc, argv);
-  const auto said = json_object()
-                        .put("role", name_of(given_options(command).role()))
-                        .put("warnings", json_array::from(options.warnings));
-  std::printf("%s\n", said.text().c_str());
+  if (argc == 2 && std::string(argv[1]) == "-") {
+    for (std::string line; std::getline(std::cin, line);) {
+      std::printf("%s\n", answer_to(line).text().c_str());
+      std::fflush(stdout);
+    }
+    return 0;
+  }
+  if (const auto said = judged(argc, argv); !said.empty()) std::printf("%s\n", said.text().c_str());
   return 0;
 }
 

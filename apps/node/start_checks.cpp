@@ -2,6 +2,7 @@
 
 #include "apps/plugin/open_plugin.hpp"
 #include "models/files/atomic_file.hpp"
+#include "models/files/hdf5_file.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -44,7 +45,10 @@ void check_solver(const solver_file& solver) {
     throw spec_error(solver.where,
                      "it has no max_iter, so nothing would be trained. Say how many iterations, as "
                      "in max_iter: 10000.");
-  if (spec.snapshot() > 0 || spec.snapshot_after_train()) try_snapshot_prefix(solver);
+  if (spec.snapshot() == 0 && !spec.snapshot_after_train()) return;
+  try_snapshot_prefix(solver);
+  if (spec.snapshot_format() == ::caffe::SolverParameter::HDF5)
+    need_hdf5(to_string(solver.where) + ": snapshot_format: HDF5");
 }
 
 std::vector<std::string> take_solver_mode(const solver_file& solver, node_options& o) {

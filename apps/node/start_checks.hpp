@@ -10,8 +10,8 @@
 
 namespace poseidon::app {
 
-/// A solver that could not train: without max_iter, or with a snapshot_prefix where nothing can be written.
-/// Errors   spec_error.
+/// A solver that could not train: without max_iter, with a snapshot_prefix where nothing can be written, or with snapshots in HDF5 where its plug-in is missing.
+/// Errors   spec_error; std::runtime_error of need_hdf5().
 void check_solver(const solver_file& solver);
 
 /// solver_mode: GPU and device_id choose a GPU if the command line names no device and a GPU plug-in runs here.

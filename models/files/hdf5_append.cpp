@@ -12,9 +12,11 @@ namespace poseidon {
 using namespace hdf5;
 
 hdf5_appender::hdf5_appender(const std::filesystem::path& path) : name_(path.string()) {
+  need_hdf5(name_);
   const silence quiet;
   const auto access = without_locks();
-  file_ = hold<H5Fclose>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
+  file_ = hold<&table::H5Fclose>(
+      library().H5Fcreate(path.c_str(), library().to_replace, H5P_DEFAULT, access.get()));
   if (file_.get() < 0)
     throw std::runtime_error(name_ + ": cannot make this HDF5 file: " + innermost_reason() + ".");
 }
@@ -30,12 +32,13 @@ hdf5_appender::grown hdf5_appender::make(const std::string& dataset, const shape
   auto first = chunk, most = chunk;
   first[0] = 0;
   most[0] = H5S_UNLIMITED;
-  const auto properties = hold<H5Pclose>(H5Pcreate(H5P_DATASET_CREATE));
-  H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
-  const auto space =
-      hold<H5Sclose>(H5Screate_simple(static_cast<int>(chunk.size()), first.data(), most.data()));
-  grown made{hold<H5Dclose>(H5Dcreate2(file_.get(), dataset.c_str(), H5T_IEEE_F32LE, space.get(),
-                                       H5P_DEFAULT, properties.get(), H5P_DEFAULT)),
+  const auto properties = hold<&table::H5Pclose>(library().H5Pcreate(library().of_datasets));
+  library().H5Pset_chunk(properties.get(), static_cast<int>(chunk.size()), chunk.data());
+  const auto space = hold<&table::H5Sclose>(
+      library().H5Screate_simple(static_cast<int>(chunk.size()), first.data(), most.data()));
+  grown made{hold<&table::H5Dclose>(
+                 library().H5Dcreate2(file_.get(), dataset.c_str(), library().float32, space.get(),
+                                      H5P_DEFAULT, properties.get(), H5P_DEFAULT)),
              extents};
   if (made.dataset.get() < 0) fail(dataset);
   made.extents[0] = 0;
@@ -59,15 +62,15 @@ void hdf5_appender::append(const std::string& dataset, const shape& extents,
   start[0] = static_cast<hsize_t>(has[0]);
   has[0] += extents[0];
   const std::vector<hsize_t> all(has.begin(), has.end()), added(extents.begin(), extents.end());
-  if (H5Dset_extent(held.get(), all.data()) < 0) fail(dataset);
-  const auto file_space = hold<H5Sclose>(H5Dget_space(held.get()));
-  H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr, added.data(),
-                      nullptr);
-  const auto memory =
-      hold<H5Sclose>(H5Screate_simple(static_cast<int>(added.size()), added.data(), nullptr));
-  if (H5Dwrite(held.get(), H5T_NATIVE_FLOAT, memory.get(), file_space.get(), H5P_DEFAULT,
-               values.data()) < 0 ||
-      H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0)
+  if (library().H5Dset_extent(held.get(), all.data()) < 0) fail(dataset);
+  const auto file_space = hold<&table::H5Sclose>(library().H5Dget_space(held.get()));
+  library().H5Sselect_hyperslab(file_space.get(), H5S_SELECT_SET, start.data(), nullptr,
+                                added.data(), nullptr);
+  const auto memory = hold<&table::H5Sclose>(
+      library().H5Screate_simple(static_cast<int>(added.size()), added.data(), nullptr));
+  if (library().H5Dwrite(held.get(), library().our_float, memory.get(), file_space.get(),
+                         H5P_DEFAULT, values.data()) < 0 ||
+      library().H5Fflush(file_.get(), H5F_SCOPE_LOCAL) < 0)
     fail(dataset);
 }
 

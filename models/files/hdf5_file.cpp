@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -35,24 +34,12 @@ std::string type_name(H5T_class_t type) {
   }
 }
 
-hdf5_handle in_memory(std::size_t grows_by) {
-  auto access = hold<H5Pclose>(H5Pcreate(H5P_FILE_ACCESS));
-  H5Pset_fapl_core(access.get(), grows_by, /*backing_store=*/0);
-  return access;
-}
-
 /// After the library has refused to.
 std::string why_unreadable(std::int64_t dataset) {
   const auto reason = innermost_reason();
   const auto filter = missing_filter(dataset);
   return filter.empty() ? "cannot be read: " + reason + ". The file is damaged; copy it again."
                         : filter;
-}
-
-/// The library takes two open files in memory with the same name for one file.
-std::string unused_name() {
-  static std::atomic<std::uint64_t> files{0};
-  return "in memory " + std::to_string(files++);
 }
 
 }  // namespace
@@ -73,7 +60,6 @@ hdf5_handle::~hdf5_handle() {
 }
 
 hdf5_reader::hdf5_reader(const std::filesystem::path& path) : name_(path.string()) {
-  const silence quiet;
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0)
     throw spec_error({name_, 0}, errno == ENOENT ? "there is no such file." : std::strerror(errno));
@@ -84,8 +70,10 @@ hdf5_reader::hdf5_reader(const std::filesystem::path& path) : name_(path.string(
   if (!is_hdf5(path))
     throw spec_error({name_, 0}, "this is no HDF5 file: its " + std::to_string(status.st_size) +
                                      " bytes have no signature of HDF5's at 0, 512, 1024, ...");
+  need_hdf5(name_);
+  const silence quiet;
   const auto access = without_locks();
-  file_ = hold<H5Fclose>(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access.get()));
+  file_ = hold<&table::H5Fclose>(library().H5Fopen(path.c_str(), library().to_read, access.get()));
   if (file_.get() < 0)
     throw spec_error({name_, 0}, "the HDF5 file cannot be opened: " + innermost_reason() +
                                      ". It is damaged or cut short; copy it again.");
@@ -96,9 +84,11 @@ hdf5_reader::hdf5_reader(std::span<const std::uint8_t> image, std::string name)
   const silence quiet;
   const auto access = in_memory(1 << 16);
   std::vector<std::uint8_t> copied(image.begin(), image.end());  // once more by the library
-  if (copied.empty() || H5Pset_file_image(access.get(), copied.data(), copied.size()) < 0 ||
-      (file_ = hold<H5Fclose>(H5Fopen(unused_name().c_str(), H5F_ACC_RDONLY, access.get()))).get() <
-          0)
+  if (copied.empty() ||
+      library().H5Pset_file_image(access.get(), copied.data(), copied.size()) < 0 ||
+      (file_ = hold<&table::H5Fclose>(
+           library().H5Fopen(unused_name().c_str(), library().to_read, access.get())))
+              .get() < 0)
     throw spec_error({name_, 0}, "the HDF5 file cannot be opened: " + innermost_reason() + ".");
 }
 
@@ -110,32 +100,34 @@ bool hdf5_reader::has(const std::string& path) const {
   const silence quiet;
   // H5Lexists wants every group on the way to be there.
   for (auto slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
-    if (H5Lexists(file_.get(), path.substr(0, slash).c_str(), H5P_DEFAULT) <= 0) return false;
-  return H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) > 0;
+    if (library().H5Lexists(file_.get(), path.substr(0, slash).c_str(), H5P_DEFAULT) <= 0)
+      return false;
+  return library().H5Lexists(file_.get(), path.c_str(), H5P_DEFAULT) > 0;
 }
 
 hdf5_links hdf5_reader::list(const std::string& group) const {
   const silence quiet;
   const auto what = "group \"" + group + "\"";
   if (!group.empty() && !has(group)) fail(what, "is not in this HDF5 file.");
-  const auto held =
-      hold<H5Gclose>(H5Gopen2(file_.get(), group.empty() ? "/" : group.c_str(), H5P_DEFAULT));
+  const auto held = hold<&table::H5Gclose>(
+      library().H5Gopen2(file_.get(), group.empty() ? "/" : group.c_str(), H5P_DEFAULT));
   if (held.get() < 0) fail(what, "cannot be opened: " + innermost_reason() + ".");
   std::vector<std::string> names;
   const auto take = [](hid_t, const char* name, const H5L_info_t*, void* to) -> herr_t {
     static_cast<std::vector<std::string>*>(to)->emplace_back(name);
     return 0;
   };
-  if (H5Literate(held.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, take, &names) < 0)
+  if (library().H5Literate(held.get(), H5_INDEX_NAME, H5_ITER_INC, nullptr, take, &names) < 0)
     fail(what, "cannot be listed: " + innermost_reason() + ".");
   hdf5_links links;
   for (auto& name : names) {
-    const auto object = hold<H5Oclose>(H5Oopen(held.get(), name.c_str(), H5P_DEFAULT));
+    const auto object =
+        hold<&table::H5Oclose>(library().H5Oopen(held.get(), name.c_str(), H5P_DEFAULT));
     if (object.get() < 0) {
       links.unreadable.emplace_back(std::move(name), innermost_reason());
       continue;
     }
-    const auto type = H5Iget_type(object.get());
+    const auto type = library().H5Iget_type(object.get());
     if (type == H5I_GROUP)
       links.groups.push_back(std::move(name));
     else if (type == H5I_DATASET)
@@ -148,21 +140,21 @@ hdf5_links hdf5_reader::list(const std::string& group) const {
 hdf5_handle hdf5_reader::open_numbers(const std::string& dataset, shape& extents) const {
   const auto what = "dataset \"" + dataset + "\"";
   if (!has(dataset)) fail(what, "is not in this HDF5 file.");
-  auto held = hold<H5Dclose>(H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT));
+  auto held = hold<&table::H5Dclose>(library().H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT));
   if (held.get() < 0) fail(what, "cannot be opened: " + innermost_reason() + ".");
-  const auto type = hold<H5Tclose>(H5Dget_type(held.get()));
-  const auto kind = H5Tget_class(type.get());
+  const auto type = hold<&table::H5Tclose>(library().H5Dget_type(held.get()));
+  const auto kind = library().H5Tget_class(type.get());
   if (kind != H5T_FLOAT && kind != H5T_INTEGER)
     fail(what, "holds " + type_name(kind) + "; only integers and floats are read.");
-  const auto space = hold<H5Sclose>(H5Dget_space(held.get()));
+  const auto space = hold<&table::H5Sclose>(library().H5Dget_space(held.get()));
   std::array<hsize_t, H5S_MAX_RANK> dims{};
-  const int rank = H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
+  const int rank = library().H5Sget_simple_extent_dims(space.get(), dims.data(), nullptr);
   if (rank < 0) fail(what, "has a shape that cannot be read: " + innermost_reason() + ".");
   extents.clear();
   for (int i = 0; i < rank; ++i)
     extents.push_back(static_cast<std::int64_t>(dims[static_cast<std::size_t>(i)]));
-  const auto fault =
-      storage_fault({file_.get(), held.get(), name_, dataset, extents, H5Tget_size(type.get())});
+  const auto fault = storage_fault(
+      {file_.get(), held.get(), name_, dataset, extents, library().H5Tget_size(type.get())});
   if (!fault.empty()) fail(what, fault);
   return held;
 }
@@ -179,8 +171,8 @@ shape hdf5_reader::read(const std::string& dataset, std::vector<float>& values) 
   shape extents;
   const auto held = open_numbers(dataset, extents);
   values.resize(static_cast<std::size_t>(count(extents)));
-  if (!values.empty() &&
-      H5Dread(held.get(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data()) < 0)
+  if (!values.empty() && library().H5Dread(held.get(), library().our_float, H5S_ALL, H5S_ALL,
+                                           H5P_DEFAULT, values.data()) < 0)
     fail("dataset \"" + dataset + "\"", why_unreadable(held.get()));
   return extents;
 }
@@ -192,7 +184,7 @@ std::int64_t hdf5_reader::read_integer(const std::string& dataset) const {
   const auto what = "dataset \"" + dataset + "\"";
   if (count(extents) != 1) fail(what, "is " + to_string(extents) + ", expected one integer.");
   std::int64_t value = 0;
-  if (H5Dread(held.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0)
+  if (library().H5Dread(held.get(), library().our_int64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0)
     fail(what, "cannot be read: " + innermost_reason() + ".");
   return value;
 }
@@ -202,16 +194,18 @@ std::string hdf5_reader::read_text(const std::string& dataset) const {
   const silence quiet;
   const auto what = "dataset \"" + dataset + "\"";
   if (!has(dataset)) fail(what, "is not in this HDF5 file.");
-  const auto held = hold<H5Dclose>(H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT));
+  const auto held =
+      hold<&table::H5Dclose>(library().H5Dopen2(file_.get(), dataset.c_str(), H5P_DEFAULT));
   if (held.get() < 0) fail(what, "cannot be opened: " + innermost_reason() + ".");
-  const auto type = hold<H5Tclose>(H5Dget_type(held.get()));
-  const auto space = hold<H5Sclose>(H5Dget_space(held.get()));
-  const auto bytes = H5Tget_size(type.get());
-  if (H5Tget_class(type.get()) != H5T_STRING || H5Tis_variable_str(type.get()) > 0 ||
-      H5Sget_simple_extent_npoints(space.get()) != 1 || bytes > longest)
+  const auto type = hold<&table::H5Tclose>(library().H5Dget_type(held.get()));
+  const auto space = hold<&table::H5Sclose>(library().H5Dget_space(held.get()));
+  const auto bytes = library().H5Tget_size(type.get());
+  if (library().H5Tget_class(type.get()) != H5T_STRING ||
+      library().H5Tis_variable_str(type.get()) > 0 ||
+      library().H5Sget_simple_extent_npoints(space.get()) != 1 || bytes > longest)
     fail(what, "is no string of fixed length.");
   std::string text(bytes, '\0');
-  if (H5Dread(held.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0)
+  if (library().H5Dread(held.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0)
     fail(what, "cannot be read: " + innermost_reason() + ".");
   text.resize(std::min(text.find('\0'), text.size()));
   return text;
@@ -219,12 +213,12 @@ std::string hdf5_reader::read_text(const std::string& dataset) const {
 
 hdf5_writer::hdf5_writer() {
   const silence quiet;
-  with_groups_ = hold<H5Pclose>(H5Pcreate(H5P_LINK_CREATE));
+  with_groups_ = hold<&table::H5Pclose>(library().H5Pcreate(library().of_links));
   constexpr std::size_t grows_by = 16 << 20;
   const auto access = in_memory(grows_by);
-  file_ =
-      hold<H5Fclose>(H5Fcreate(unused_name().c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.get()));
-  if (file_.get() < 0 || H5Pset_create_intermediate_group(with_groups_.get(), 1) < 0)
+  file_ = hold<&table::H5Fclose>(
+      library().H5Fcreate(unused_name().c_str(), library().to_replace, H5P_DEFAULT, access.get()));
+  if (file_.get() < 0 || library().H5Pset_create_intermediate_group(with_groups_.get(), 1) < 0)
     throw std::runtime_error("HDF5 cannot make a file in memory: " + innermost_reason());
 }
 
@@ -238,8 +232,8 @@ namespace {
 
 void hdf5_writer::make_group(const std::string& path) {
   const silence quiet;
-  const auto group = hold<H5Gclose>(
-      H5Gcreate2(file_.get(), path.c_str(), with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
+  const auto group = hold<&table::H5Gclose>(library().H5Gcreate2(
+      file_.get(), path.c_str(), with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
   if (group.get() < 0) refuse_to_write(path);
 }
 
@@ -250,14 +244,16 @@ void hdf5_writer::write(const std::string& path, const shape& extents,
     throw std::invalid_argument("a dataset of the shape " + to_string(extents) + " cannot hold " +
                                 std::to_string(values.size()) + " values");
   const std::vector<hsize_t> dims(extents.begin(), extents.end());
-  const auto space = hold<H5Sclose>(
-      dims.empty() ? H5Screate(H5S_SCALAR)
-                   : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr));
-  const auto dataset =
-      hold<H5Dclose>(H5Dcreate2(file_.get(), path.c_str(), H5T_IEEE_F32LE, space.get(),
-                                with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
-  if (dataset.get() < 0 || (!values.empty() && H5Dwrite(dataset.get(), H5T_NATIVE_FLOAT, H5S_ALL,
-                                                        H5S_ALL, H5P_DEFAULT, values.data()) < 0))
+  const auto space = hold<&table::H5Sclose>(
+      dims.empty()
+          ? library().H5Screate(H5S_SCALAR)
+          : library().H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr));
+  const auto dataset = hold<&table::H5Dclose>(
+      library().H5Dcreate2(file_.get(), path.c_str(), library().float32, space.get(),
+                           with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
+  if (dataset.get() < 0 ||
+      (!values.empty() && library().H5Dwrite(dataset.get(), library().our_float, H5S_ALL, H5S_ALL,
+                                             H5P_DEFAULT, values.data()) < 0))
     refuse_to_write(path);
 }
 
@@ -265,33 +261,34 @@ void hdf5_writer::write_integer(const std::string& path, std::int64_t value) {
   const silence quiet;
   const bool fits = value == static_cast<std::int32_t>(value);
   const hsize_t one = 1;
-  const auto space = hold<H5Sclose>(H5Screate_simple(1, &one, nullptr));
-  const auto dataset =
-      hold<H5Dclose>(H5Dcreate2(file_.get(), path.c_str(), fits ? H5T_STD_I32LE : H5T_STD_I64LE,
-                                space.get(), with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
-  if (dataset.get() < 0 ||
-      H5Dwrite(dataset.get(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0)
+  const auto space = hold<&table::H5Sclose>(library().H5Screate_simple(1, &one, nullptr));
+  const auto dataset = hold<&table::H5Dclose>(
+      library().H5Dcreate2(file_.get(), path.c_str(), fits ? library().int32 : library().int64,
+                           space.get(), with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
+  if (dataset.get() < 0 || library().H5Dwrite(dataset.get(), library().our_int64, H5S_ALL, H5S_ALL,
+                                              H5P_DEFAULT, &value) < 0)
     refuse_to_write(path);
 }
 
 void hdf5_writer::write_text(const std::string& path, const std::string& text) {
   const silence quiet;
-  const auto type = hold<H5Tclose>(H5Tcopy(H5T_C_S1));
-  H5Tset_size(type.get(), text.size() + 1);
-  const auto space = hold<H5Sclose>(H5Screate(H5S_SCALAR));
-  const auto dataset = hold<H5Dclose>(H5Dcreate2(file_.get(), path.c_str(), type.get(), space.get(),
-                                                 with_groups_.get(), H5P_DEFAULT, H5P_DEFAULT));
-  if (dataset.get() < 0 ||
-      H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.c_str()) < 0)
+  const auto type = hold<&table::H5Tclose>(library().H5Tcopy(library().c_string));
+  library().H5Tset_size(type.get(), text.size() + 1);
+  const auto space = hold<&table::H5Sclose>(library().H5Screate(H5S_SCALAR));
+  const auto dataset = hold<&table::H5Dclose>(
+      library().H5Dcreate2(file_.get(), path.c_str(), type.get(), space.get(), with_groups_.get(),
+                           H5P_DEFAULT, H5P_DEFAULT));
+  if (dataset.get() < 0 || library().H5Dwrite(dataset.get(), type.get(), H5S_ALL, H5S_ALL,
+                                              H5P_DEFAULT, text.c_str()) < 0)
     refuse_to_write(path);
 }
 
 std::vector<char> hdf5_writer::image() const {
   const silence quiet;
-  H5Fflush(file_.get(), H5F_SCOPE_GLOBAL);
-  const auto bytes = H5Fget_file_image(file_.get(), nullptr, 0);
+  library().H5Fflush(file_.get(), H5F_SCOPE_GLOBAL);
+  const auto bytes = library().H5Fget_file_image(file_.get(), nullptr, 0);
   std::vector<char> image(bytes > 0 ? static_cast<std::size_t>(bytes) : 0);
-  if (bytes <= 0 || H5Fget_file_image(file_.get(), image.data(), image.size()) != bytes)
+  if (bytes <= 0 || library().H5Fget_file_image(file_.get(), image.data(), image.size()) != bytes)
     throw std::runtime_error("HDF5 cannot make a file in memory: " + innermost_reason());
   return image;
 }

@@ -1,8 +1,8 @@
 // models/files/hdf5_file.hpp
 //
 // HDF5 files as Caffe uses them: groups, datasets of numbers with a shape, and strings. Values are
-// float32 here, whatever number type the file has. The library is hidden; its errors become
-// spec_error with the file, the dataset and the library's innermost reason.
+// float32 here, whatever number type the file has. The library is hidden, and loaded when it is first needed; its
+// errors become spec_error with the file, the dataset and the library's innermost reason.
 //
 // As thread-safe as the library, which Debian builds with locks.
 #pragma once
@@ -20,6 +20,10 @@ namespace poseidon {
 
 /// By its signature, at the beginning or behind a user block, not by its name.
 [[nodiscard]] bool is_hdf5(const std::filesystem::path& path);
+
+/// Opens what reads and writes such files, which only programs do that meet one (hdf5_plugin.hpp). `whose`: the file, or what will make one later.
+/// Errors   std::runtime_error with one line, which begins with `whose`: this installation is not whole.
+void need_hdf5(const std::string& whose);
 
 /// Closes what an HDF5 identifier names; -1 is nothing.
 class hdf5_handle {

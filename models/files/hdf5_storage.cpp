@@ -16,7 +16,7 @@ namespace {
 namespace fs = std::filesystem;
 
 hdf5_handle properties_of(std::int64_t dataset) {
-  return hold<H5Pclose>(H5Dget_create_plist(dataset));
+  return hold<&table::H5Pclose>(library().H5Dget_create_plist(dataset));
 }
 
 /// Where the library looks for a file of parts.
@@ -34,15 +34,15 @@ class virtual_parts {
   std::string fault(std::int64_t file, std::int64_t dataset, const fs::path& path,
                     const std::string& name) {
     const auto properties = properties_of(dataset);
-    if (H5Pget_layout(properties.get()) != H5D_VIRTUAL) return "";
+    if (library().H5Pget_layout(properties.get()) != H5D_VIRTUAL) return "";
     const auto me = std::pair(path.string(), name);
     if (!around_.insert(me).second) return "is virtual and a part of itself.";
     std::size_t parts = 0;
-    H5Pget_virtual_count(properties.get(), &parts);
+    library().H5Pget_virtual_count(properties.get(), &parts);
     std::string found;
     for (std::size_t i = 0; i < parts && found.empty(); ++i)
-      found = of_part(file, path, text_of(H5Pget_virtual_filename, properties.get(), i),
-                      text_of(H5Pget_virtual_dsetname, properties.get(), i));
+      found = of_part(file, path, text_of(library().H5Pget_virtual_filename, properties.get(), i),
+                      text_of(library().H5Pget_virtual_dsetname, properties.get(), i));
     around_.erase(me);
     return found;
   }
@@ -69,7 +69,8 @@ class virtual_parts {
       const auto key = std::pair(at.string(), dataset);
       if (seen_.count(key) > 0) return "";
       const auto access = without_locks();
-      const auto held = hold<H5Fclose>(H5Fopen(at.c_str(), H5F_ACC_RDONLY, access.get()));
+      const auto held =
+          hold<&table::H5Fclose>(library().H5Fopen(at.c_str(), library().to_read, access.get()));
       if (held.get() < 0)
         return "is virtual, and the file of a part of it, " + at.string() +
                ", cannot be opened: " + innermost_reason() + ".";
@@ -85,7 +86,7 @@ class virtual_parts {
   }
 
   std::string of_dataset(std::int64_t file, const fs::path& path, const std::string& name) {
-    const auto held = hold<H5Dclose>(H5Dopen2(file, name.c_str(), H5P_DEFAULT));
+    const auto held = hold<&table::H5Dclose>(library().H5Dopen2(file, name.c_str(), H5P_DEFAULT));
     if (held.get() < 0)
       return "is virtual, and a part of it, dataset \"" + name + "\" of " + path.string() +
              ", cannot be opened: " + innermost_reason() + ".";
@@ -114,16 +115,17 @@ std::string storage_fault(const opened_dataset& d) {
     fits = fits && !__builtin_mul_overflow(floats, static_cast<std::uint64_t>(extent), &floats);
   }
   const auto properties = properties_of(d.dataset);
-  const auto layout = H5Pget_layout(properties.get());
+  const auto layout = library().H5Pget_layout(properties.get());
   if (layout == H5D_VIRTUAL)
     if (auto fault = virtual_parts().fault(d.file, d.dataset, d.path, d.name); !fault.empty())
       return fault;
-  const std::uint64_t stored = H5Dget_storage_size(d.dataset);
+  const std::uint64_t stored = library().H5Dget_storage_size(d.dataset);
   // More is not filled in: a machine whose memory is full ends programs. A virtual dataset has its values elsewhere.
   const std::uint64_t share = layout == H5D_VIRTUAL ? 1 : 4;
   const bool may_fill = layout == H5D_VIRTUAL || layout == H5D_CHUNKED || stored == 0;
   if (fits && may_fill && floats <= machine_memory() / share) return "";
-  const auto most = H5Pget_nfilters(properties.get()) > 0 ? stored * best_packing : stored;
+  const auto most =
+      library().H5Pget_nfilters(properties.get()) > 0 ? stored * best_packing : stored;
   if (fits && bytes <= most) return "";
   return "says it is " + to_string(d.extents) + " but only " + std::to_string(stored) +
          " bytes of it are stored. The file is damaged, or was not written to its end.";
@@ -131,14 +133,14 @@ std::string storage_fault(const opened_dataset& d) {
 
 std::string missing_filter(std::int64_t dataset) {
   const auto properties = properties_of(dataset);
-  const int filters = H5Pget_nfilters(properties.get());
+  const int filters = library().H5Pget_nfilters(properties.get());
   for (int i = 0; i < filters; ++i) {
     unsigned flags = 0, config = 0;
     std::size_t values = 0;
     std::array<char, 64> name{};
-    const auto id = H5Pget_filter2(properties.get(), static_cast<unsigned>(i), &flags, &values,
-                                   nullptr, name.size(), name.data(), &config);
-    if (id < 0 || H5Zfilter_avail(id) > 0) continue;
+    const auto id = library().H5Pget_filter2(properties.get(), static_cast<unsigned>(i), &flags,
+                                             &values, nullptr, name.size(), name.data(), &config);
+    if (id < 0 || library().H5Zfilter_avail(id) > 0) continue;
     name.back() = '\0';
     return "is packed with the filter " + std::to_string(id) +
            (name[0] != '\0' ? " (" + std::string(name.data()) + ")" : std::string()) +

@@ -28,7 +28,7 @@ PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 
 
 class Browser:
-    def __init__(self, width=1440, height=900, dark=False):
+    def __init__(self, width=1440, height=900, dark=False, calm=False):
         program = next((p for p in map(shutil.which, PROGRAMS) if p), None)
         if program is None:
             raise unittest.SkipTest("the page is not looked at: there is no Chromium (Debian: apt-get install chromium)")
@@ -57,7 +57,7 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.look(dark)
+        self.look(dark, calm)
 
     def __enter__(self):
         return self

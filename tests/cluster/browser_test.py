@@ -11,6 +11,8 @@ from web_page import PAGE
 
 
 class Shown(ShownPage):
+    CALM = False
+
     def test_a_run_of_two_nodes_is_seen_as_it_is(self):
         self.two_nodes(self.small(hidden=256), "--routes", "auto:1000")
         b = self.look()

@@ -35,6 +35,7 @@ if joined.outlives_losses:
     poseidon.on_change(changed)
 print("seat", seat, "from", progress.step, first, flush=True)
 while True:
+    pace()
     here = (progress.step - first, seat)
     optimizer.zero_grad(set_to_none=True)
     backward(run, progress.step, seat)

@@ -1,7 +1,7 @@
 # tests/cluster/elastic_world.py - what scripts of PyTorch share whose workers come and go: a net, a worker's samples, and what one process makes of
 # all workers' gradients, as their views say.
 WORLD = """
-import ast, copy, hashlib, os, sys
+import ast, copy, hashlib, os, sys, time
 import torch, torch.nn.functional as F
 from torch import nn
 import poseidon.torch as poseidon
@@ -25,6 +25,11 @@ def end_at(place):
             poseidon.leave()
             sys.exit(0)
         os.kill(os.getpid(), how)
+
+def pace():
+    # Who trains until another one has come, gone or come back need not train fast: so it leaves the processors to that one, and one process has fewer
+    # steps to make again.
+    time.sleep(0.005)
 
 class Net(nn.Module):
     def __init__(self):

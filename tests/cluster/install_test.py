@@ -49,7 +49,7 @@ class Installed(unittest.TestCase):
     def program(self, name):
         return self.prefix / "bin" / name
 
-    def test_it_trains_from_its_prefix_with_the_plug_in_and_the_nets_that_lie_there(self):
+    def test_it_trains_from_its_prefix_with_the_plug_ins_and_the_nets_that_lie_there(self):
         moved = self.folder / "moved"
         self.prefix.rename(moved)  # nothing in it may know where it was
         self.addCleanup(moved.rename, self.prefix)
@@ -59,8 +59,11 @@ class Installed(unittest.TestCase):
         (work / "solver.prototxt").write_text(SOLVER)
         train = [moved / "bin/poseidon-node", "--solver", "solver.prototxt", "--devices"]
         self.assertIn("snapshot run_iter_3.caffemodel", said(*train, "cpu:1", cwd=work))
+        with (work / "solver.prototxt").open("a") as solver:
+            solver.write("snapshot_format: HDF5\n")
+        self.assertIn("snapshot run_iter_3.caffemodel.h5", said(*train, "cpu:1", cwd=work))
         plugin = moved / "lib/poseidon/libposeidon_gpu_simulated.so"
-        self.assertIn("snapshot run_iter_3.caffemodel", said(*train, "0", "--gpu-plugin", plugin, cwd=work))
+        self.assertIn("snapshot run_iter_3.caffemodel.h5", said(*train, "0", "--gpu-plugin", plugin, cwd=work))
         drawn = said(moved / "bin/poseidon-graph", "models/zoo/lenet/solver.prototxt", "--input", "1x28x28",
                      cwd=moved / "share/poseidon")
         self.assertIn("digraph", drawn)

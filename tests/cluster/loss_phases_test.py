@@ -1,6 +1,6 @@
 # tests/cluster/loss_phases_test.py - a node is killed or frozen in each phase of a run; the others go on, and no bit is lost.
 #
-# What is hit lasts long enough to be seen: a test phase of thousands of batches, an iteration of hundreds of micro-batches, a snapshot
+# What is hit lasts long enough to be seen: a test phase of thousands of batches, an iteration of many micro-batches, a snapshot
 # after each iteration. A loss that comes a little later meets the next phase, and has to end as well.
 import http.client
 import json
@@ -13,7 +13,7 @@ import view_oracle
 from loss_run import LONG, LossRun
 from web_page import PAGE, text_of
 
-TEST_BATCHES = 6000  # some tenths of a second
+TEST_BATCHES = 2500  # a tenth of a second
 # Nothing in it jumps, so that a last bit stays one (routes_test.py).
 SMOOTH = small_run.NET.replace("pool: MAX", "pool: AVE").replace('"ReLU"', '"TanH"')
 

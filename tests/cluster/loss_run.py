@@ -13,7 +13,7 @@ import small_run
 import view_oracle
 
 KILLED, FROZEN = "killed", "frozen"
-LONG = 200  # micro-batches of an iteration: some tenths of a second
+LONG = 80  # micro-batches of an iteration: a tenth of a second
 # What a node says that was frozen for so long that the others have gone on, whether it hears so or finds nobody.
 LEFT_OUT = r"the other nodes (go on|have gone on) without this one|go on without it|paused: this node hears"
 

@@ -1,5 +1,4 @@
 # tests/cluster/losses_test.py - nodes are killed while all train, and the others train on, bit for bit.
-import itertools
 import unittest
 
 import cluster
@@ -45,7 +44,7 @@ class Losses(loss_run.LossRun):
         self.assertEqual(newcomer.wait(), 0, newcomer)
 
     def test_where_values_travel_rounded_any_is_killed_and_another_one_joins(self):
-        for killed, wire in itertools.product(range(3), ("bfloat16", "int8", "int4")):
+        for killed, wire in loss_run.crossed(self.id(), range(3), ("bfloat16", "int8", "int4")):
             with self.subTest(wire, killed=killed):
                 rounded = ("--wire", wire)
                 nodes = self.begin(3, *rounded, norm=True, rule='type: "Adam" lr_policy: "fixed" momentum: 0.9')
@@ -63,7 +62,7 @@ class Losses(loss_run.LossRun):
                     file.unlink()
 
     def test_where_values_travel_rounded_one_of_two_goes_on_alone(self):
-        for killed, wire in itertools.product(range(2), ("bfloat16", "int8", "int4")):
+        for killed, wire in loss_run.crossed(self.id(), range(2), ("bfloat16", "int8", "int4")):
             with self.subTest(wire, killed=killed):
                 nodes = self.begin(2, "--wire", wire)
                 nodes[killed].kill()

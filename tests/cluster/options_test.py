@@ -1,6 +1,7 @@
 # tests/cluster/options_test.py - every option of poseidon-node is taken, idle or refused as the table says, for each kind of node and beside each other one.
 """The table comes from `poseidon-node option-table`, and what follows from it is reckoned here a second time. With arguments the same verb
-takes these as training would, and begins none: it says the node's role and its warnings, or refuses them with exit code 2."""
+takes these as training would, and begins none: it says the node's role and its warnings, or refuses them with exit code 2. With "-" alone it
+answers one line after the other, each a command, which is how a thousand are tried here; test_the_messages starts a process for each."""
 import fnmatch
 import json
 import random
@@ -53,6 +54,15 @@ class Options(unittest.TestCase):
         certificate, key = authority.sign("node")
         key.chmod(0o600)
         self.files = {"--tls-cert": certificate, "--tls-key": key, "--tls-ca": authority.file}
+        self.judge = self.enterContext(subprocess.Popen([cluster.BIN / "poseidon-node", "option-table", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                        text=True, cwd=self.folder, preexec_fn=cluster._die_with_parent))
+
+    def answer_to(self, words):
+        self.judge.stdin.write("\t".join(map(str, words)) + "\n")
+        self.judge.stdin.flush()
+        line = self.judge.stdout.readline()
+        self.assertTrue(line, f"{words} ended it with {self.judge.poll()}")
+        return json.loads(line)
 
     # -- what is reckoned a second time ---------------------------------------------------------------------------
 
@@ -120,20 +130,18 @@ class Options(unittest.TestCase):
             return
         self.checked.add(plain)
         expected, words = self.verdict(given), self.command(given)
-        done = subprocess.run([cluster.BIN / "poseidon-node", "option-table", *words], capture_output=True, text=True,
-                              timeout=cluster.DEADLINE_S, cwd=self.folder)
+        said = self.answer_to(words)
         if expected is None:
-            self.assertEqual((done.returncode, done.stderr), (0, ""), words)
-            said = json.loads(done.stdout)
+            self.assertNotIn("error", said, words)
             self.assertEqual(said["role"], self.role_of(given), words)
             idle = self.idle_in(given)
             line = next((w for w in said["warnings"] if "no effect: this node trains alone" in w), "")
             self.assertEqual(set(line.split(" ha")[0].split(", ")) if line else set(), idle, (words, said))
             return
-        self.assertEqual(done.returncode, 2, (words, expected, done))
-        self.assertEqual(len(done.stderr.splitlines()), 1, (words, done.stderr))
+        self.assertEqual(said.get("code"), 2, (words, expected, said))
+        self.assertEqual(len(said["error"].splitlines()), 1, (words, said))
         for word in expected:
-            self.assertIn(word, done.stderr, words)
+            self.assertIn(word, said["error"], words)
 
     @staticmethod
     def base(role):
@@ -197,6 +205,15 @@ class Options(unittest.TestCase):
     def test_a_switch_that_is_off_is_not_given(self):
         done = cluster.run("poseidon-node", "option-table", "--solver", "s", "--log-level", "debug", "--quiet=false", "--noautotune")
         self.assertEqual((done.returncode, done.stderr), (0, ""))
+
+    def test_one_command_a_process_is_told_the_same_as_one_of_many(self):
+        for given in (self.base("witness"), {**self.base("joiner"), "--seed": 1}, {**self.base("first"), "--quiet": None, "--log-level": "debug"},
+                      {**self.base("alone"), "--tls-cert": None, "--tls-key": None, "--tls-ca": None}):
+            words = self.command(given)
+            done = subprocess.run([cluster.BIN / "poseidon-node", "option-table", *words], capture_output=True, text=True, timeout=cluster.DEADLINE_S,
+                                  cwd=self.folder)
+            said = {"code": done.returncode, "error": done.stderr.rstrip("\n")} if done.returncode else json.loads(done.stdout)
+            self.assertEqual(said, self.answer_to(words))
 
     def test_the_messages(self):
         for words, text in (

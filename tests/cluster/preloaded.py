@@ -178,7 +178,10 @@ def tell(to, **said):
 
 def take_order(orders):
     """An order and its two pipes; None where the other side has ended."""
-    first, control, _, _ = orders.recvmsg(1, socket.CMSG_SPACE(2 * array.array("i").itemsize))
+    try:
+        first, control, _, _ = orders.recvmsg(1, socket.CMSG_SPACE(2 * array.array("i").itemsize))
+    except ConnectionResetError:  # a stand-in was killed before it had read what it was told
+        return None
     if not first:
         return None
     pipes = array.array("i")

@@ -5,6 +5,7 @@ import subprocess
 
 import cluster
 import faulty_wire
+import loss_run
 import small_run
 
 CHANGED = re.compile(r"routes: from iteration (\d+) on: (.*)")
@@ -40,21 +41,20 @@ class RouteChanges(small_run.Trained):
     def test_a_change_goes_on_with_the_values_and_the_state_of_a_resumed_run_bit_for_bit(self):
         # The resumed run has its state from a file and the new routes from its first clock on.
         there, back = "@4 ip1 sfb\n", "ip1 sfb\nip2 sfb\n@4 ip1 ps\n@4 ip2 ps\n"
-        for nodes in (2, 3):
-            for routes in (there, back):
-                for rule in ('lr_policy: "fixed" momentum: 0.9', 'type: "Adam" lr_policy: "fixed" momentum: 0.9'):
-                    with self.subTest(routes, nodes=nodes, rule=rule):
-                        options = {"more": "snapshot: 4", "rule": rule, "lr": 0.002, "norm": True}
-                        changed = self.train(nodes, routes, **options)
-                        for node in self.last:
-                            self.assertEqual([clock for clock, _ in self.changes(node)], [4], node.output)
-                            promises = [line for line in node.lines if line.startswith("results: ")]
-                            self.assertEqual(["broadcast" in line for line in promises], [routes == back, routes == there],
-                                             node.output)
-                        resumed = self.train(nodes, routes, snapshot=self.state_of(changed, 4), **options)
-                        self.assertEqual(self.changes(self.last[0]), [])
-                        cluster.assert_same_weights(changed, resumed)
-                        cluster.assert_same_state(self.state_of(changed, ITERATIONS), self.state_of(resumed, ITERATIONS))
+        rules = 'lr_policy: "fixed" momentum: 0.9', 'type: "Adam" lr_policy: "fixed" momentum: 0.9'
+        for nodes, routes, rule in loss_run.crossed(self.id(), (2, 3), (there, back), rules):
+            with self.subTest(routes, nodes=nodes, rule=rule):
+                options = {"more": "snapshot: 4", "rule": rule, "lr": 0.002, "norm": True}
+                changed = self.train(nodes, routes, **options)
+                for node in self.last:
+                    self.assertEqual([clock for clock, _ in self.changes(node)], [4], node.output)
+                    promises = [line for line in node.lines if line.startswith("results: ")]
+                    self.assertEqual(["broadcast" in line for line in promises], [routes == back, routes == there],
+                                     node.output)
+                resumed = self.train(nodes, routes, snapshot=self.state_of(changed, 4), **options)
+                self.assertEqual(self.changes(self.last[0]), [])
+                cluster.assert_same_weights(changed, resumed)
+                cluster.assert_same_state(self.state_of(changed, ITERATIONS), self.state_of(resumed, ITERATIONS))
 
     def test_a_run_that_changes_there_and_back_trains_what_one_that_never_does_trains(self):
         routes = "ip1 ps\n@3 ip1 sfb\n@5 ip1 ps\n@6 ip1 sfb\n@6 ip2 sfb\n@9 ip1 ps\n@9 ip2 ps\n"

@@ -3,6 +3,7 @@ import json
 import re
 
 import cluster
+import loss_run
 import small_run
 
 LENET = """
@@ -83,10 +84,11 @@ class Routes(small_run.Trained):
                 self.close(*train(seed))
 
     def test_factors_train_what_the_server_trains_on_two_three_and_four_nodes(self):
-        for net, text, iterations in (("lenet-5", LENET5, 50), ("lenet", LENET, 20), ("alexnet", ALEXNET, 50)):
-            for nodes in (2, 3, 4):
-                with self.subTest(net, nodes=nodes):
-                    self.close_from_two_of_three_seeds(nodes, text=text, iterations=iterations, batch=8)
+        """Each net on one number of nodes; with cluster.ALL on each."""
+        nets = ("lenet-5", LENET5, 50), ("lenet", LENET, 20), ("alexnet", ALEXNET, 50)
+        for (net, text, iterations), nodes in loss_run.crossed(self.id(), nets, (2, 3, 4)):
+            with self.subTest(net, nodes=nodes):
+                self.close_from_two_of_three_seeds(nodes, text=text, iterations=iterations, batch=8)
 
     def test_two_runs_with_factors_give_the_same_bits(self):
         one = self.train(3, "sfb", text=ALEXNET)

@@ -45,8 +45,12 @@ def deep_net(folder, modules):
 
 
 class ShownPage(small_run.Trained):
+    # Without the transitions of style.css, as for a reader who does not want motion: each change of a queue would have its boxes painted for ten
+    # frames, by the processor here. browser_test.py looks at the page with them.
+    CALM = True
+
     def look(self, width=1440, height=900, dark=False):
-        b = browser.Browser(width, height, dark)
+        b = browser.Browser(width, height, dark, self.CALM)
         self.addCleanup(b.close)
         return b
 

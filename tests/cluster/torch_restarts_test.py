@@ -21,6 +21,7 @@ progress = poseidon.Progress(step=0)
 poseidon.join(net, optimizer, state=[progress])
 print("begins with", poseidon.size(), flush=True)
 while net.end.grad is None or not net.end.grad.any():
+    pace()
     optimizer.zero_grad(set_to_none=True)
     (net(torch.randn(6, 40)).sum() * 1e-3 + net.end.sum() * os.path.exists(sys.argv[1])).backward()
     optimizer.step()

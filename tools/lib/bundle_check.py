@@ -26,13 +26,14 @@ layer { name: "data" type: "DummyData" top: "data" top: "label" dummy_data_param
 
 
 def write_lenet(folder):
-    """The zoo's LeNet on made numbers, and a solver of 3 iterations."""
+    """The zoo's LeNet on made numbers, and solvers of 3 iterations, the second of which writes its snapshots in HDF5."""
     text = (folder / "models/zoo/lenet/train_val.prototxt").read_text()
     layers = re.findall(r"(?ms)^layer \{.*?^\}\n", text)
     kept = "".join(l for l in layers if not re.search(r'type: "(Data|Accuracy)"', l))
     (folder / "check.net.prototxt").write_text(NET + kept)
-    (folder / "check.prototxt").write_text('net: "check.net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 3 display: 1 random_seed: 1 '
-                                           'snapshot_prefix: "check"\n')
+    solver = 'net: "check.net.prototxt" base_lr: 0.01 lr_policy: "fixed" max_iter: 3 display: 1 random_seed: 1 '
+    (folder / "check.prototxt").write_text(solver + 'snapshot_prefix: "check"\n')
+    (folder / "hdf5.prototxt").write_text(solver + 'snapshot_prefix: "other" snapshot_format: HDF5\n')
 
 
 def runs_of(folder):
@@ -41,6 +42,8 @@ def runs_of(folder):
     runs = [(["bin/poseidon-node", "--version"], "poseidon-node "), (["bin/poseidon-graph", "--help"], "poseidon-graph"),
             (["bin/poseidon-data", "--help"], "poseidon-data"), (["bin/poseidon-oracle"], "usage: poseidon-oracle"),
             ([*train, "cpu:1"], f"snapshot {WEIGHTS}"),
+            (["bin/poseidon-node", "--solver", "hdf5.prototxt"], "snapshot other_iter_3.caffemodel.h5"),
+            (["bin/poseidon-data", "info", "other_iter_3.caffemodel.h5"], "weights"),
             ([*train, "0", "--gpu-plugin", "bin/libposeidon_gpu_simulated.so"], f"snapshot {WEIGHTS}")]
     if (folder / "bin/test_gpu_plugin").exists():
         runs.append((["bin/test_gpu_plugin", "--test-case=*ReLU*", "--gpu-plugin", "bin/libposeidon_gpu_simulated.so"], "0 failed"))
@@ -84,7 +87,8 @@ def run_in_bare_root(folder, root):
     namespace of its own, so that what is mounted goes with this process."""
     place = root / "any where/poseidon"
     shutil.copytree(folder, place)
-    for name, path in re.findall(r"(?m)^\s*(\S+) (?:=> (\S+) )?\(0x", output_of(["ldd", place / "bin/poseidon-node"])):
+    needed = "".join(output_of(["ldd", place / file]) for file in ("bin/poseidon-node", "lib/libposeidon_hdf5.so"))
+    for name, path in re.findall(r"(?m)^\s*(\S+) (?:=> (\S+) )?\(0x", needed):
         library = pathlib.Path(path or name)
         if library.is_absolute() and SYSTEM.match(library.name):
             to = root / ("lib64" if library.name.startswith("ld-") else "lib/x86_64-linux-gnu") / library.name

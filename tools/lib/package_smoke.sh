@@ -37,6 +37,9 @@ says "snapshot smoke_iter_3.caffemodel" "${train[@]}" cpu:2
 says "snapshot smoke_iter_3.caffemodel" "${train[@]}" 0 --gpu-plugin /usr/lib/poseidon/libposeidon_gpu_simulated.so
 says "digraph" poseidon-graph models/zoo/lenet/solver.prototxt --input 1x28x28 --nodes 2
 says "weights" poseidon-data info smoke_iter_3.caffemodel
+echo 'snapshot_format: HDF5' >> /tmp/run/solver.prototxt
+says "snapshot smoke_iter_3.caffemodel.h5" "${train[@]}" cpu:2
+says "weights" poseidon-data info smoke_iter_3.caffemodel.h5
 says "poseidon-node" bash -c 'zcat /usr/share/man/man1/poseidon-node.1.gz'
 says "_poseidon_node" bash -c 'source /usr/share/bash-completion/completions/poseidon-node && complete -p poseidon-node'
 says "ExecStart=/usr/bin/poseidon-node" cat /usr/lib/systemd/system/poseidon-node@.service
