@@ -16,7 +16,7 @@ STEPS = 14
 options, ends = ast.literal_eval(sys.argv[1]), ast.literal_eval(sys.argv[2])
 waits_for = sys.argv[3] if len(sys.argv) > 3 else None
 net, optimizer = made()
-wrapped = options.pop("ddp", False)
+wrapped, starts_at = options.pop("ddp", False), options.pop("starts_at", None)
 if wrapped:
     run = poseidon.DistributedDataParallel(net)
     joined = poseidon.Client.current
@@ -24,6 +24,8 @@ else:
     run, joined = net, poseidon.join(net, optimizer, **options)
 seat = poseidon.rank()
 print("seat", seat, flush=True)
+if starts_at and seat in ends:
+    open(starts_at).read()
 for step in range(STEPS):
     here = (step, seat)
     optimizer.zero_grad(set_to_none=True)
@@ -89,7 +91,15 @@ class Losses(unittest.TestCase):
     def go_on(self, number, ends, *, options=None, env=(), oracle="equal", code=-KILL):
         """`ends`: by seat, the step, the place in it, and the signal, or how."""
         with self.subTest(workers=number, ends=ends, options=options), programs.Programs() as c:
+            options = dict(options or {})
+            at_once = any(step == 0 for step, _, _ in ends.values())
+            if at_once:  # Where worker 0 ends before others have what they begin with, nothing has been trained, and nobody goes on.
+                options["starts_at"] = str(c.folder / "start")
+                os.mkfifo(options["starts_at"])
             workers = self.started(c, number, ends, options, env)
+            if at_once:  # All have joined by now.
+                with open(options["starts_at"], "w"):
+                    pass
             survivors = [seat for seat in range(number) if seat not in ends]
             for seat in ends:
                 self.assertEqual(workers[seat].wait(), code, workers[seat])
