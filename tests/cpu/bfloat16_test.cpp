@@ -256,7 +256,7 @@ TEST_CASE("bfloat16: all layers behind convolutions are near those of float32, w
         }
         for (std::size_t i = 0; i < of_fp32.size(); ++i) {
           CAPTURE(i);
-          CHECK(distance(of_bf16[i], of_fp32[i]) < 0.1);
+          CHECK(distance(of_bf16[i], of_fp32[i]) < 0.25);  // maxima and ReLUs may choose otherwise
         }
       }
 }
