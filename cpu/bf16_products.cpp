@@ -14,14 +14,6 @@ dnnl_desc matrix_of(std::size_t rows, std::size_t columns, type of, tag order) {
 
 }  // namespace
 
-dnnl_step bf16_products::step_of(const dnnl::matmul::primitive_desc& d) const {
-  dnnl_step step(*run_, dnnl::matmul(d), d);
-  step.bind(DNNL_ARG_SRC, d.src_desc());
-  step.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
-  step.bind(DNNL_ARG_DST, d.dst_desc());
-  return step;
-}
-
 void bf16_products::make_forward(std::optional<float> relu) {
   const auto [rows, in, out, transposed, wide] = sizes_;
   dnnl::primitive_attr attributes = run_->attributes();
@@ -34,7 +26,7 @@ void bf16_products::make_forward(std::optional<float> relu) {
       bias_.exists()
           ? forward_descriptor<dnnl::matmul>(run_->engine(), attributes, x, packed, bias, y)
           : forward_descriptor<dnnl::matmul>(run_->engine(), attributes, x, packed, y);
-  forward_ = step_of(d);
+  forward_ = product_step(*run_, d);
   if (bias_.exists()) forward_.bind(DNNL_ARG_BIAS, bias);
   const auto in_file = matrix_of(in, out, type::f32, transposed ? tag::ab : tag::ba);
   for_forward_ = packed_weights(*run_, weights_, in_file, d.weights_desc());
@@ -46,7 +38,7 @@ void bf16_products::make_data() {
       run_->engine(), run_->attributes(), matrix_of(rows, out, type::bf16, tag::ab),
       matrix_of(out, in, type::bf16, tag::any),
       matrix_of(rows, in, wide ? type::f32 : type::bf16, tag::ab));
-  data_ = step_of(d);
+  data_ = product_step(*run_, d);
   const auto in_file = matrix_of(out, in, type::f32, transposed ? tag::ba : tag::ab);
   for_data_ = packed_weights(*run_, weights_, in_file, d.weights_desc());
 }
@@ -55,9 +47,11 @@ void bf16_products::make_weights() {
   const auto [rows, in, out, transposed, wide] = sizes_;
   // As many rows as the weights have in the file.
   const std::size_t first = transposed ? in : out, second = transposed ? out : in;
-  gradient_ = step_of(forward_descriptor<dnnl::matmul>(
-      run_->engine(), run_->attributes(), matrix_of(first, rows, type::bf16, tag::ba),
-      matrix_of(rows, second, type::bf16, tag::ab), matrix_of(first, second, type::f32, tag::ab)));
+  gradient_ = product_step(
+      *run_, forward_descriptor<dnnl::matmul>(run_->engine(), run_->attributes(),
+                                              matrix_of(first, rows, type::bf16, tag::ba),
+                                              matrix_of(rows, second, type::bf16, tag::ab),
+                                              matrix_of(first, second, type::f32, tag::ab)));
 }
 
 void bf16_products::forward(const float* x, float* y) {

@@ -34,8 +34,6 @@ class bf16_products {
   void backward_weights(const float* x, const float* dy, float* dw);
 
  private:
-  [[nodiscard]] dnnl_step step_of(const dnnl::matmul::primitive_desc& d) const;
-
   dnnl_run* run_ = nullptr;
   sizes sizes_;
   parameter_reader weights_, bias_;

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <type_traits>
+#include <vector>
 
 namespace poseidon::cpu {
 
@@ -117,6 +118,18 @@ inline void add_to_channels(double* into, const channel_run& r, V numbers) {
   float each[step_of<V>];
   store(each, numbers);
   for (std::size_t k = 0; k < step_of<V>; ++k) into[r.channel + k] += double{each[k]};
+}
+
+/// to[channel] = the sum over all pixels of values with `channels` of them side by side, whole blocks.
+inline void sum_pixels(const bfloat16* values, std::size_t pixels, std::size_t channels,
+                       float* to) {
+  std::vector<double> sum(channels);
+  each_run(layout::pixels_bf16, {1, channels, pixels}, [&](const channel_run& r) {
+    add_to_channels(sum.data(), r, sum_over<sixteen>(r, [&]<class W>(std::size_t i) {
+                      return load<W>(values + i);
+                    }));
+  });
+  for (std::size_t k = 0; k < channels; ++k) to[k] = static_cast<float>(sum[k]);
 }
 
 }  // namespace poseidon::cpu

@@ -49,6 +49,14 @@ void dnnl_step::run() {
   if (reordered_bytes_ > 0) run_->count_reorder(reordered_bytes_);
 }
 
+dnnl_step product_step(dnnl_run& run, const dnnl::matmul::primitive_desc& d) {
+  dnnl_step step(run, dnnl::matmul(d), d);
+  step.bind(DNNL_ARG_SRC, d.src_desc());
+  step.bind(DNNL_ARG_WEIGHTS, d.weights_desc());
+  step.bind(DNNL_ARG_DST, d.dst_desc());
+  return step;
+}
+
 dnnl_step reorder_step(dnnl_run& run, const dnnl_desc& from, const dnnl_desc& to) {
   if (from == to) return {};
   const dnnl::reorder::primitive_desc d(run.engine(), from, run.engine(), to, run.attributes());

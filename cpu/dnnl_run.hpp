@@ -69,6 +69,9 @@ class dnnl_step {
   std::size_t reordered_bytes_ = 0;
 };
 
+/// A product of two matrices: SRC times WEIGHTS is DST.
+[[nodiscard]] dnnl_step product_step(dnnl_run& run, const dnnl::matmul::primitive_desc& d);
+
 /// A copy between two oneDNN layouts; nothing at all where they are the same (made() is false).
 [[nodiscard]] dnnl_step reorder_step(dnnl_run& run, const dnnl_desc& from, const dnnl_desc& to);
 

@@ -136,20 +136,22 @@ POSEIDON_WIDE void ave_pool_backward(const pool_shape& s, const bf16_images& of_
                                      const bfloat16* dy, const bf16_images& of_dx, bfloat16* dx) {
   const float area = window_at(s, 0, 0).area;
   const bool all_have_it = have_one_area(s);
-  each_pixel(of_dx, s.height, s.width, of_dy,
-             [&](int h, int c, std::size_t to, std::size_t from) POSEIDON_WIDE {
-               __m512 sum = _mm512_setzero_ps();
-               each_window(s, h, c, [&](int row, int column) POSEIDON_WIDE {
-                 const __m512 of_window = widened(
-                     dy + from +
-                     (static_cast<std::size_t>(row) * s.out_width + column) * of_dy.places.pixel);
-                 const float own = all_have_it ? 1.0f : window_at(s, row, column).area;
-                 sum = _mm512_add_ps(
-                     sum, all_have_it ? of_window : _mm512_div_ps(of_window, _mm512_set1_ps(own)));
-               });
-               if (all_have_it) sum = _mm512_div_ps(sum, _mm512_set1_ps(area));
-               store_rounded(dx + to, sum);
-             });
+  each_pixel(
+      of_dx, s.height, s.width, of_dy,
+      [&](int h, int c, std::size_t to, std::size_t from) POSEIDON_WIDE {
+        __m512 sum = _mm512_setzero_ps();
+        each_window(s, h, c, [&](int row, int column) POSEIDON_WIDE {
+          const __m512 of_window =
+              widened(dy + from +
+                      (static_cast<std::size_t>(row) * s.out_width + column) * of_dy.places.pixel);
+          sum = _mm512_add_ps(
+              sum, all_have_it
+                       ? of_window
+                       : _mm512_div_ps(of_window, _mm512_set1_ps(window_at(s, row, column).area)));
+        });
+        if (all_have_it) sum = _mm512_div_ps(sum, _mm512_set1_ps(area));
+        store_rounded(dx + to, sum);
+      });
 }
 
 #undef POSEIDON_WIDE

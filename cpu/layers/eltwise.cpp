@@ -35,6 +35,8 @@ class eltwise_kernel final : public kernel {
     }
     shared_ = c.state.has_diff_of_top[c.index];
     if (shared_) top_->diff = c.bottom(*shared_).diff;
+    for (std::size_t b = 1; relu_slope_ && b < bottoms_.size(); ++b)
+      if (bottoms_[b].dx.exists() && b != shared_) masked_ = b;
   }
 
   void forward(const pass&) override {
@@ -107,9 +109,6 @@ class eltwise_kernel final : public kernel {
       store<V>(dy + i, own);
       return own;
     };
-    masked_.reset();
-    for (std::size_t b = bottoms_.size(); b-- > 1 && !masked_;)
-      if (bottoms_[b].dx.exists() && b != shared_) masked_ = b;
     if (!masked_) {
       each_value<T>(top_->stored(),
                     [=]<class V>(std::size_t i) { masked.template operator()<V>(i); });
@@ -149,7 +148,7 @@ class eltwise_kernel final : public kernel {
   std::vector<std::uint16_t> winner_;
   std::optional<float> relu_slope_;
   std::optional<std::size_t> shared_;  ///< its diff is the top's
-  std::optional<std::size_t> masked_;  ///< mask_diff() has written its diff
+  std::optional<std::size_t> masked_;  ///< mask_diff() writes its diff
 };
 
 }  // namespace

@@ -34,11 +34,7 @@ dnnl_step make_product(dnnl_run& run, std::size_t rows, std::size_t in, std::siz
   const auto y = desc(rows, out, dnnl::memory::format_tag::ab);
   const auto d = forward_descriptor<dnnl::matmul>(run.engine(), run.attributes(), x, w, y);
   if (is_reference(d)) return {};
-  dnnl_step step(run, dnnl::matmul(d), d);
-  step.bind(DNNL_ARG_SRC, x);
-  step.bind(DNNL_ARG_WEIGHTS, w);
-  step.bind(DNNL_ARG_DST, y);
-  return step;
+  return product_step(run, d);
 }
 
 class inner_product_kernel final : public kernel {

@@ -7,9 +7,9 @@
 #include "cpu/layers/pixel_products.hpp"
 
 #include "cpu/bf16_products.hpp"
+#include "cpu/channels.hpp"
 #include "cpu/convolution_shape.hpp"
 #include "cpu/fusion.hpp"
-#include "cpu/layers/window_gradient.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -48,12 +48,8 @@ window_gradient::window_gradient(dnnl_run& run, const convolution_shape& s, cons
     dnnl::post_ops sum;
     sum.append_sum(1.0f);
     if (adds) attributes.set_post_ops(sum);
-    const auto d = forward_descriptor<dnnl::matmul>(run.engine(), attributes, dy, x, dw);
-    dnnl_step& step = adds ? further_ : first_;
-    step = dnnl_step(run, dnnl::matmul(d), d);
-    step.bind(DNNL_ARG_SRC, dy);
-    step.bind(DNNL_ARG_WEIGHTS, x);
-    step.bind(DNNL_ARG_DST, dw);
+    (adds ? further_ : first_) =
+        product_step(run, forward_descriptor<dnnl::matmul>(run.engine(), attributes, dy, x, dw));
   }
 }
 
@@ -100,15 +96,6 @@ void window_gradient::collect_windows() {
         }
       }
     }
-}
-
-void sum_pixels(const bfloat16* dy, std::size_t pixels, std::size_t channels, float* to) {
-  std::vector<double> sum(channels);
-  each_run(layout::pixels_bf16, {1, channels, pixels}, [&](const channel_run& r) {
-    add_to_channels(sum.data(), r,
-                    sum_over<sixteen>(r, [&]<class W>(std::size_t i) { return load<W>(dy + i); }));
-  });
-  for (std::size_t k = 0; k < channels; ++k) to[k] = static_cast<float>(sum[k]);
 }
 
 }  // namespace poseidon::cpu

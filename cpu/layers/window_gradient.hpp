@@ -33,7 +33,4 @@ class window_gradient {
   dnnl_step first_, further_;
 };
 
-/// to[channel] = the sum over all pixels of `dy`, which has `channels` of them side by side.
-void sum_pixels(const bfloat16* dy, std::size_t pixels, std::size_t channels, float* to);
-
 }  // namespace poseidon::cpu

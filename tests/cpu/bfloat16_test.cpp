@@ -149,6 +149,21 @@ TEST_CASE(
   }
 }
 
+namespace {
+
+/// The same x and diff of y through both.
+void go_through(running_net& exact, running_net& rounded) {
+  const auto x = noise(exact.size(0), 1), dy = noise(exact.size(1), 2);
+  for (running_net* r : {&exact, &rounded}) {
+    r->set("x", x);
+    r->forward();
+    r->set_diff("y", dy);
+    r->backward();
+  }
+}
+
+}  // namespace
+
 TEST_CASE("bfloat16: convolutions of all kinds of shapes are near those of float32") {
   if (!multiplies_bf16()) return;
   std::mt19937 random(20261130);
@@ -174,13 +189,7 @@ TEST_CASE("bfloat16: convolutions of all kinds of shapes are near those of float
         "name: 'c' type: 'Convolution' bottom: 'x' top: 'y' convolution_param { " + words + " }",
         {{3, out, made, made}}, {{out, in_group, kernel, kernel}, {out}});
     running_net exact(h.n, {1, true}), rounded(h.n, {1, true}, make_cpu_device(cpu_math::bf16));
-    const auto x = noise(exact.size(0), 1), dy = noise(exact.size(1), 2);
-    for (running_net* r : {&exact, &rounded}) {
-      r->set("x", x);
-      r->forward();
-      r->set_diff("y", dy);
-      r->backward();
-    }
+    go_through(exact, rounded);
     CHECK(distance(rounded.data("y"), exact.data("y")) < 0.01);
     CHECK(distance(rounded.diff("x"), exact.diff("x")) < 0.01);
     // A bias's gradient is a sum whose summands cancel.
@@ -282,13 +291,7 @@ TEST_CASE("bfloat16: inner products of many rows are near those of float32") {
                 {{rows, 21}}, parameters);
         if (relu) h.layer("name: 'r' type: 'ReLU' bottom: 'y' top: 'y'", {{rows, 21}});
         running_net exact(h.n, {}), rounded(h.n, {}, make_cpu_device(cpu_math::bf16));
-        const auto x = noise(exact.size(0), 1), dy = noise(exact.size(1), 2);
-        for (running_net* r : {&exact, &rounded}) {
-          r->set("x", x);
-          r->forward();
-          r->set_diff("y", dy);
-          r->backward();
-        }
+        go_through(exact, rounded);
         CHECK(distance(rounded.data("y"), exact.data("y")) < 0.01);
         // What rounding moves across zero the ReLU lets through, or not any more.
         const double most = relu ? 0.15 : 0.01;
