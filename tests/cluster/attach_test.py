@@ -96,8 +96,9 @@ class Attach(small_run.Trained):
         for path in ("/", "/api/graph", "/events"):
             self.assertEqual(status_of(page + path), 401, path)
         self.assertIn("nodes", text_of(page + "/api/graph", Authorization="Bearer only-for-friends"))
-        drawn = self.graph("--attach", self.at, "--web-token-file", token, "-o", "-")
-        self.assertIn("digraph", drawn.stdout)
+        # The page is served before the node has started its actors.
+        cluster.wait_until(lambda: "digraph" in self.graph("--attach", self.at, "--web-token-file", token, "-o", "-").stdout,
+                           "whoever knows the token gets the actors drawn")
 
     def test_mistakes_are_said_at_once(self):
         with cluster.reserved_address() as address:
