@@ -3,6 +3,7 @@
 #include "gpu/runtime/launch_simulated.hpp"
 #include "gpu/runtime/library.hpp"
 #include "gpu/simulated/machine.hpp"
+#include "gpu/simulated/product.hpp"
 #include "gpu/tuning.hpp"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 namespace poseidon::gpu {
 namespace {
 
+using simulated::add_product;
 using extents = convolution_shape::extents;
 
 /// A shape of three spatial axes; those that it has not are 1, in front.
@@ -63,11 +65,6 @@ std::vector<product> products_of(const convolution_shape& s) {
   return all;
 }
 
-/// into[i] += factor * x[i]
-void add(std::size_t n, float factor, const float* x, float* into) {
-  for (std::size_t i = 0; i < n; ++i) into[i] += factor * x[i];
-}
-
 /// One image's channels of one group beside the weights that they meet: values [taps of all channels, results], or,
 /// `by_result`, [results, taps]. Zero where a window hangs over.
 class window_matrix {
@@ -82,9 +79,7 @@ class window_matrix {
         values_(channels_ * taps_ * results_) {}
 
   [[nodiscard]] std::size_t taps() const { return channels_ * taps_; }
-  [[nodiscard]] float* row(std::size_t i) {
-    return values_.data() + i * (by_result_ ? taps() : results_);
-  }
+  [[nodiscard]] float* values() { return values_.data(); }
   void clear() { std::fill(values_.begin(), values_.end(), 0.0f); }
   void gather(const float* images) {
     each([&](float& value, std::size_t at) { value = images[at]; });
@@ -101,7 +96,7 @@ class window_matrix {
       for (const product& p : products_) {
         const std::size_t tap = c * taps_ + static_cast<std::size_t>(p.tap),
                           result = static_cast<std::size_t>(p.result);
-        f(row(by_result_ ? result : tap)[by_result_ ? tap : result],
+        f(values_[by_result_ ? result * taps() + tap : tap * results_ + result],
           c * image_ + static_cast<std::size_t>(p.image));
       }
     }
@@ -150,8 +145,7 @@ class in_nchw {
 /// Adds up every product into what `direction` writes, which is zero at first.
 void convolve(const convolution_shape& s, const std::vector<product>& products,
               convolution_direction direction, float* x, float* w, float* y) {
-  const bool weights = direction == convolution_direction::weight_gradient;
-  window_matrix windows(s, products, weights);
+  window_matrix windows(s, products, direction == convolution_direction::weight_gradient);
   const auto out = static_cast<std::size_t>(s.out / s.groups),
              results = static_cast<std::size_t>(s.area(s.result)), taps = windows.taps();
   for (std::int64_t n = 0; n < s.batch * s.groups; ++n, y += out * results) {
@@ -159,18 +153,17 @@ void convolve(const convolution_shape& s, const std::vector<product>& products,
     float* const own = w + n % s.groups * (s.weight_values() / s.groups);
     windows.clear();
     if (direction != convolution_direction::data_gradient) windows.gather(images);
-    for (std::size_t o = 0; o < out; ++o) {
-      for (std::size_t i = 0; i < (weights ? results : taps); ++i) {
-        if (weights) {
-          add(taps, y[o * results + i], windows.row(i), own + o * taps);
-        } else if (direction == convolution_direction::forward) {
-          add(results, own[o * taps + i], windows.row(i), y + o * results);
-        } else {
-          add(results, own[o * taps + i], y + o * results, windows.row(i));
-        }
-      }
+    switch (direction) {
+      case convolution_direction::forward:
+        add_product(out, results, taps, {own, taps, 1}, windows.values(), results, y, results);
+        break;
+      case convolution_direction::weight_gradient:
+        add_product(out, taps, results, {y, results, 1}, windows.values(), taps, own, taps);
+        break;
+      case convolution_direction::data_gradient:
+        add_product(taps, results, out, {own, 1, taps}, y, results, windows.values(), results);
+        windows.scatter(images);
     }
-    if (direction == convolution_direction::data_gradient) windows.scatter(images);
   }
 }
 

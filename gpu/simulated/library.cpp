@@ -3,6 +3,7 @@
 
 #include "gpu/runtime/launch_simulated.hpp"
 #include "gpu/simulated/machine.hpp"
+#include "gpu/simulated/product.hpp"
 
 #include <algorithm>
 #include <vector>
@@ -20,8 +21,8 @@ void library::gemm(const gemm_shape& g, const float* a, const float* b, float* c
   const double ms = rate > 0 ? 2e3 * static_cast<double>(g.m * g.n * g.k * g.batch) / rate : 0;
   simulated::enqueue_kernel(stream_, [=, &machine, device = stream_.device()] {
     machine.spend(device, ms);
-    std::vector<float> columns;
-    std::vector<float> row(g.n);
+    constexpr std::size_t rows_at_once = 4;
+    std::vector<float> columns, sums(rows_at_once * g.n);
     for (std::size_t i = 0; i < g.batch; ++i) {
       const float* pb = b + i * g.stride_b;
       std::size_t ldb = g.ldb;
@@ -32,15 +33,17 @@ void library::gemm(const gemm_shape& g, const float* a, const float* b, float* c
         pb = columns.data();
         ldb = g.n;
       }
-      for (std::size_t m = 0; m < g.m; ++m) {
-        std::fill(row.begin(), row.end(), 0.0f);
-        for (std::size_t k = 0; k < g.k; ++k) {
-          const float factor = a[i * g.stride_a + (g.transpose_a ? k * g.lda + m : m * g.lda + k)];
-          for (std::size_t n = 0; n < g.n; ++n) row[n] += factor * pb[k * ldb + n];
+      const std::size_t row_a = g.transpose_a ? 1 : g.lda, column_a = g.transpose_a ? g.lda : 1;
+      for (std::size_t m = 0; m < g.m; m += rows_at_once) {
+        const std::size_t rows = std::min(rows_at_once, g.m - m);
+        std::fill(sums.begin(), sums.end(), 0.0f);
+        simulated::add_product(rows, g.n, g.k, {a + i * g.stride_a + m * row_a, row_a, column_a},
+                               pb, ldb, sums.data(), g.n);
+        for (std::size_t r = 0; r < rows; ++r) {
+          float* out = c + i * g.stride_c + (m + r) * g.ldc;
+          for (std::size_t n = 0; n < g.n; ++n)
+            out[n] = g.alpha * sums[r * g.n + n] + (g.beta == 0 ? 0.0f : g.beta * out[n]);
         }
-        float* out = c + i * g.stride_c + m * g.ldc;
-        for (std::size_t n = 0; n < g.n; ++n)
-          out[n] = g.alpha * row[n] + (g.beta == 0 ? 0.0f : g.beta * out[n]);
       }
     }
   });
