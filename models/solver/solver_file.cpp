@@ -15,6 +15,18 @@ namespace {
 
 using ::caffe::SolverParameter;
 
+/// The folder above the solver's from which `name` is meant, as where a user starts in another folder than the solver's
+/// author did. Empty: there is none.
+std::filesystem::path meant_from(const std::filesystem::path& name, const solver_source& s) {
+  std::error_code ignored;
+  auto above = std::filesystem::absolute(s.folder.empty() ? "." : s.folder, ignored);
+  while (above.has_relative_path()) {
+    above = above.parent_path();
+    if (std::filesystem::exists(above / name, ignored)) return above;
+  }
+  return {};
+}
+
 /// Relative to the working directory, as in Caffe, or else to the solver's folder.
 std::filesystem::path find_file(const std::filesystem::path& name, const solver_source& s,
                                 const char* field, int index) {
@@ -22,11 +34,15 @@ std::filesystem::path find_file(const std::filesystem::path& name, const solver_
   if (std::filesystem::exists(name, ignored)) return name;
   const auto beside = s.folder / name;
   if (std::filesystem::exists(beside, ignored)) return beside;
-  throw spec_error(s.at(field, index),
-                   std::string(field) + " \"" + name.string() +
-                       "\": there is no such file, neither in " +
-                       std::filesystem::current_path(ignored).string() + " nor beside the solver" +
-                       (s.folder.empty() ? "" : " in " + s.folder.string()) + ".");
+  const auto other = meant_from(name, s);
+  throw spec_error(
+      s.at(field, index),
+      std::string(field) + " \"" + name.string() + "\": there is no such file, neither in " +
+          std::filesystem::current_path(ignored).string() + " nor beside the solver" +
+          (s.folder.empty() ? "" : " in " + s.folder.string()) + "." +
+          (other.empty()
+               ? ""
+               : " " + other.string() + " has it: start the program there, as with Caffe."));
 }
 
 /// `weights: "a, b"`, several times.

@@ -90,6 +90,21 @@ TEST_CASE(
       ":4: it has a test net, but its test_interval is 0. Say every how many iterations to test.");
   const auto missing = mistake("base_lr: 0.1 lr_policy: \"fixed\"\nnet: \"no_such.prototxt\"\n");
   CHECK(missing.find(":2: net \"no_such.prototxt\": there is no such file, neither in ") == 0);
+  CHECK(missing.find("has it") == std::string::npos);
+}
+
+TEST_CASE(
+    "solver_file: a net that is meant from a folder above the solver's is not read, and the "
+    "message names that folder") {
+  const test::temporary_folder folder;
+  std::filesystem::create_directories(folder.path() / "models/mine");
+  (void)folder.write("models/mine/net.prototxt", a_net);
+  const auto solver =
+      folder.write("models/mine/solver.prototxt", "net: \"models/mine/net.prototxt\" base_lr: 1");
+  CHECK_THROWS_WITH_AS(
+      (void)read_solver(solver),
+      doctest::Contains((folder.path().string() + " has it: start the program there").c_str()),
+      spec_error);
 }
 
 TEST_CASE(

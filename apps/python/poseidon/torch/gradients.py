@@ -28,14 +28,16 @@ class Gradients:
         self._cleared: Dict[int, bool] = {}  # since the step; True: to None
         self._means: Dict[int, Tuple[torch.Tensor, int]] = {}  # that no zero_grad() has cleared, and their versions
 
-    def keep(self, i: int) -> None:
-        """At the step of a clock."""
-        p = self._parameters[i]
-        if p.grad is not None:
-            come_back(p.grad)
-            self._own[i], p.grad = p.grad, None  # a backward pass of an older clock's graph would write to it
-        self._cleared.pop(i, None)
-        self._means.pop(i, None)
+    def keep(self) -> None:
+        """At the step of a clock: those of all parameters."""
+        own = self._own
+        for i, p in enumerate(self._parameters):
+            g = p.grad
+            if g is not None:
+                come_back(g)
+                own[i], p.grad = g, None  # a backward pass of an older clock's graph would write to it
+        self._cleared.clear()
+        self._means.clear()
 
     def clear(self, i: int, set_to_none: bool) -> None:
         """zero_grad() of a parameter whose step is put off."""
@@ -64,11 +66,15 @@ class Gradients:
 
     def settle(self, of: List[int], added: Dict[int, torch.Tensor]) -> None:
         """After the steps of these: what zero_grad() has said meanwhile, then what an older clock's graph has `added`."""
+        parameters, cleared = self._parameters, self._cleared
         for set_to_none in False, True:
-            self.clear_now([self._parameters[i] for i in of if self._cleared.get(i) is set_to_none], set_to_none)
+            self.clear_now([parameters[i] for i in of if cleared.get(i) is set_to_none], set_to_none)
         for i in of:
-            g, p = added.get(i), self._parameters[i]
-            if self._cleared.pop(i, None) is None and p.grad is not None:
-                self._means[i] = p.grad, p.grad._version
+            p = parameters[i]
+            if cleared.pop(i, None) is None:
+                mean = p.grad
+                if mean is not None:
+                    self._means[i] = mean, mean._version
+            g = added.get(i)
             if g is not None:
                 p.grad = g if p.grad is None else p.grad.add_(g)

@@ -3,6 +3,7 @@
 import inspect
 import operator
 import types
+import weakref
 from typing import Dict, List, Optional, Tuple
 
 import torch
@@ -13,7 +14,7 @@ from .bundles import Bundle
 from .contexts import is_plain, plainly
 from .optimizers import Group, caller_of_step, digest_of_state, refuse_hooks, require_one_at_a_time
 from .put_off import PutOff
-from .sent import come_back, send
+from .sent import come_back, readable, send
 from .stale import BeforeForward, StaleParameter, forget, freshen, watch
 
 # In evaluation these read parameters of the modules in them, and ask first what class each is of.
@@ -39,6 +40,7 @@ class LocalClient(PutOff):
         super().__init__(model, optimizer, options, trained, **said)
         self.versions: Dict[int, int] = {}  # of pushed gradients
         self._unsent: Dict[int, torch.Tensor] = {}  # gradients that will leave in this clock
+        self._refuser = weakref.WeakMethod(self._touched)
         self.groups = [Group(optimizer, group["params"]) for group in optimizer.param_groups]
         self._group_of = self._apart()
         self._uses: List[BeforeForward] = []  # hooks that note them
@@ -152,7 +154,7 @@ class LocalClient(PutOff):
         g = self.parameters[i].grad
         if g is not None and i not in self.pushed and not self.paused:  # it leaves with a later pass, or in the first clock with step()
             self._unsent[i] = g  # or PyTorch would make another object of it
-            send(g, self._touched, i)
+            send(g, self._refuser, i)
 
     def _push(self, i: int) -> None:
         unsent = self._unsent.pop(i, None)
@@ -166,15 +168,11 @@ class LocalClient(PutOff):
         g = self.pushed[i]
         if g is not None:
             self.versions[i] = g._version
-            send(g, self._touched, i)
+            send(g, self._refuser, i)
 
     def _push_bundle(self, number: int, bundle: Bundle) -> None:
-        of_members = [(i, self.pushed[i]) for i in bundle.members if self.pushed[i] is not None]
-        for _, g in of_members:
-            come_back(g)
-        super()._push_bundle(number, bundle)
-        for i, g in of_members:
-            send(g, self._touched, i)
+        with readable(self.pushed[i] for i in bundle.members):
+            super()._push_bundle(number, bundle)
 
     def _tell(self, group: int) -> None:
         """How a group steps with the gradients of this clock: the workers compare it."""

@@ -71,8 +71,8 @@ class PutOff(Client):
         for group in groups:
             self.waiting.update((self.index[id(p)], group) for p in group["params"] if id(p) in self.index)
         self.large.update(self._large_ones)
-        for i, p in enumerate(self.parameters):
-            self.gradients.keep(i)
+        self.gradients.keep()
+        for p in self.parameters:
             make_stale(p)
 
     def _clear(self, p: nn.Parameter, set_to_none: bool) -> None:

@@ -1,8 +1,9 @@
 """A gradient between backward() and step(): the same object, of another class. It is on its way already, and not the mean: whoever reads it would
 read this worker's own, and whoever changes it would change nothing, or half of it."""
 
+import contextlib
 import weakref
-from typing import Callable, Dict, Tuple
+from typing import Dict, Iterable, Tuple
 
 import torch
 
@@ -34,9 +35,9 @@ class SentGradient(torch.Tensor):
             return function(*args, **kwargs)
 
 
-def send(g: torch.Tensor, refuser: Callable[[int], Exception], i: int) -> None:
-    """From now on `refuser`, a method, makes the error for who touches `g`, the gradient of parameter i."""
-    _refusers[id(g)] = weakref.WeakMethod(refuser), i
+def send(g: torch.Tensor, refuser: "weakref.WeakMethod", i: int) -> None:
+    """From now on the method `refuser` makes the error for who touches `g`, the gradient of parameter i."""
+    _refusers[id(g)] = refuser, i
     g.__class__ = SentGradient
 
 
@@ -44,3 +45,16 @@ def come_back(g: torch.Tensor) -> None:
     if type(g) is SentGradient:
         g.__class__ = torch.Tensor
         _refusers.pop(id(g), None)
+
+
+@contextlib.contextmanager
+def readable(gradients: Iterable[torch.Tensor]):
+    """Within it, those of `gradients` that are on their way are plain tensors: for the client itself."""
+    sent = [g for g in gradients if type(g) is SentGradient]
+    for g in sent:
+        g.__class__ = torch.Tensor
+    try:
+        yield
+    finally:
+        for g in sent:
+            g.__class__ = SentGradient
