@@ -39,6 +39,11 @@ bool is_flag(const CLI::Option& option) {
   return option.get_expected_max() == 0;
 }
 
+/// Of a list without entries CLI11 says "[]", from 2.3 on "{}".
+bool says_something(const std::string& default_value) {
+  return !default_value.empty() && default_value != "[]" && default_value != "{}";
+}
+
 std::vector<std::string> verbs_of(const CLI::App& app) {
   std::vector<std::string> names;
   for (const auto* verb : app.get_subcommands([](const CLI::App*) { return true; }))
@@ -138,8 +143,7 @@ class help_text : public CLI::Formatter {
       facts.push_back(type.substr(range + 5, middle - range - 5) + " to " +
                       type.substr(middle + 3, end - middle - 3));
     }
-    if (!is_flag(*option) && !option->get_required() && !option->get_default_str().empty() &&
-        option->get_default_str() != "[]")
+    if (!is_flag(*option) && !option->get_required() && says_something(option->get_default_str()))
       facts.push_back("default: " + option->get_default_str());
     if (option->get_required()) facts.emplace_back("required");
     std::string text = option->get_description();

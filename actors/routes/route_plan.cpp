@@ -244,11 +244,14 @@ route_plan plan_routes(const route_request& request, device_probe& probe) {
         "--lossy has no effect: it is unknown how long this device takes, so nothing can be "
         "predicted. --wire names a format without a prediction.");
   if (option.what == route_option::kind::lowrank &&
-      plan.routes == routes_of(n, layer_routes(n.layers.size(), route::parameter_server)))
-    plan.notes.push_back(
-        "--routes lowrank has no effect: no layer of this net would save half of its values at "
-        "rank " +
-        std::to_string(option.rank > 0 ? option.rank : default_rank));
+      plan.routes == routes_of(n, layer_routes(n.layers.size(), route::parameter_server))) {
+    const auto of_run = why_no_lowrank(solver);
+    plan.notes.push_back("--routes lowrank has no effect: " +
+                         (of_run.empty()
+                              ? "no layer of this net would save half of its values at rank " +
+                                    std::to_string(option.rank > 0 ? option.rank : default_rank)
+                              : of_run));
+  }
   if (has_blocks(request.wire.all) && formats.empty())
     plan.notes.push_back("--wire " + std::string(to_string(request.wire.all)) +
                          " has no effect: no parameter of this net that is learned has " +

@@ -44,6 +44,15 @@ layer_routes rounded_lowrank(const net& n, layer_routes routes, const parameter_
   return routes;
 }
 
+std::string why_no_lowrank(const ::caffe::SolverParameter& solver) {
+  if (solver.clip_gradients() >= 0)
+    return "clip_gradients needs the norm of all gradients, which only shards add up";
+  if (solver.poseidon().outer_steps() > 0)
+    return "outer steps send what parameters have moved, and only the server's route does";
+  if (solver.debug_info()) return "debug_info prints gradients, which nobody has as a whole";
+  return {};
+}
+
 std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
                            const ::caffe::SolverParameter& solver) {
   const auto& l = n.layers[layer];
@@ -65,12 +74,7 @@ std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
   if (std::max(lowrank_first_values(n, layer, rank), s.q_values()) > max_factor_piece)
     return "its " + std::to_string(s.rows) + " x " + std::to_string(s.columns) +
            " matrix is too large for one frame of P or Q";
-  if (solver.clip_gradients() >= 0)
-    return "clip_gradients needs the norm of all gradients, which only shards add up";
-  if (solver.poseidon().outer_steps() > 0)
-    return "outer steps send what parameters have moved, and only the server's route does";
-  if (solver.debug_info()) return "debug_info prints gradients, which nobody has as a whole";
-  return {};
+  return why_no_lowrank(solver);
 }
 
 std::vector<std::size_t> lowrank_layers(const net& n, const parameter_routes& routes) {

@@ -34,6 +34,8 @@ struct lowrank_bytes {
 [[nodiscard]] layer_routes rounded_lowrank(const net& n, layer_routes routes,
                                            const parameter_formats& formats);
 
+/// The reason why no layer of a run with this solver can take the route; empty: there is none.
+[[nodiscard]] std::string why_no_lowrank(const ::caffe::SolverParameter& solver);
 /// The reason why a layer's gradient cannot be sent with that rank, or would save less than half of its values; empty if it can.
 [[nodiscard]] std::string why_no_lowrank(const net& n, std::size_t layer, std::uint32_t rank,
                                          const ::caffe::SolverParameter& solver);

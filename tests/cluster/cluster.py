@@ -51,6 +51,28 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 
 
+_BEHIND = 5  # niceness: a third of the time of another process
+
+
+def _goes_behind():
+    """As a run of ENDLESS iterations: it trains on while its test waits for something else, and other tests need the processors."""
+    _die_with_parent()
+    os.nice(_BEHIND)
+    with contextlib.suppress(OSError):  # of the process among those of its session, and of the session among others
+        group = os.open("/proc/self/autogroup", os.O_WRONLY)
+        os.write(group, b"%d" % _BEHIND)
+        os.close(group)
+
+
+def _is_endless(command):
+    """Whether one of the files that a program gets is the solver of an ENDLESS run."""
+    for word in map(str, command):
+        with contextlib.suppress(OSError, ValueError):
+            if word.endswith((".solver", ".prototxt")) and f"max_iter: {ENDLESS}" in pathlib.Path(word).read_text():
+                return True
+    return False
+
+
 def pause():
     """Before each look at a run."""
     if PAUSE_S:
@@ -60,8 +82,8 @@ def pause():
 class Node:
     """One process, its output by line, and its end."""
 
-    def __init__(self, name, command, cwd, env, process=None):
-        """`process`: that has been started already, with pipes."""
+    def __init__(self, name, command, cwd, env, process=None, behind=False):
+        """`process`: that has been started already, with pipes. `behind`: all other processes of this machine go first."""
         self.name = name
         self.command = [str(word) for word in command]
         self.lines = []  # standard output and standard error, in the order of arrival
@@ -71,7 +93,7 @@ class Node:
         # start_new_session: a Ctrl-C at the terminal reaches the test, which ends its nodes itself.
         self.process = process or subprocess.Popen(self.command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
                                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                                                   preexec_fn=_die_with_parent)
+                                                   preexec_fn=_goes_behind if behind else _die_with_parent)
         self._readers = [threading.Thread(target=self._read, args=(pipe, kept), daemon=True)
                          for pipe, kept in ((self.process.stdout, None), (self.process.stderr, self.errors))]
         for reader in self._readers:
@@ -169,6 +191,7 @@ class Cluster:
         self.cwd = cwd or ROOT
         self.env = {**os.environ, **(env or {})}
         self.nodes = []
+        self.has_endless = False
         Cluster.unfinished.append(self)
 
     def __enter__(self):
@@ -191,7 +214,10 @@ class Cluster:
 
     def start(self, *command, name=None, cwd=None):
         """Any program."""
-        node = Node(name or f"process{len(self.nodes)}", command, cwd or self.cwd, self.env)
+        is_endless = _is_endless([*command, self.env.get("POSEIDON_SOLVER", "")])
+        self.has_endless = self.has_endless or is_endless
+        behind = is_endless or (self.has_endless and "--join" in command)
+        node = Node(name or f"process{len(self.nodes)}", command, cwd or self.cwd, self.env, behind=behind)
         self.nodes.append(node)
         return node
 

@@ -209,6 +209,17 @@ class Lowrank(small_run.Trained):
         self.assertEqual(routes["conv2"]["choice"], "lowrank_8")
         self.assertAlmostEqual(routes["conv2"]["lowrank"]["bytes"], 8 * (8 * (50 + 500) + 50) * 7 / 8)
 
+    def test_where_no_layer_can_the_true_reason_is_said(self):
+        lenet = {"text": routes_test.LENET}
+        for name, of_solver, reason in (("clipped", {**lenet, "more": "clip_gradients: 35"}, "clip_gradients needs the norm of all gradients"),
+                                        ("debugged", {**lenet, "more": "debug_info: true"}, "debug_info prints gradients"),
+                                        ("narrow", {"hidden": 4}, "no layer of this net would save half of its values at rank 8")):
+            with self.subTest(name):
+                path = small_run.solver(self.cluster.folder, name, **of_solver)
+                said = self.cluster.node("--solver", path, "--nodes", 4, "--routes", "lowrank", "--rank", 8, "--explain-routes")
+                self.assertEqual(said.wait(), 0, said)
+                said.wait_for(f"^--routes lowrank has no effect: {reason}")
+
     def test_on_the_ladder_low_rank_is_the_last_rung_whatever_the_rank(self):
         path = small_run.solver(self.cluster.folder, "ladder", text=routes_test.LENET)
         rungs = {}

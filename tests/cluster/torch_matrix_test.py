@@ -29,12 +29,12 @@ class TorchMatrix(unittest.TestCase):
                 self.assertEqual(self.verdict(f"more={name}", "ddp", 2)[0], kind)
                 self.assertEqual(self.verdict("model=small", "ddp", 2), ("equal", ""))
 
-    def test_each_case_in_every_second_mode(self):
-        """With cluster.ALL in every mode."""
+    def test_each_case_in_one_mode(self):
+        """The next case in the next mode; with cluster.ALL in every mode."""
         failed, met = [], 0
         chosen = walk.spread(self.catalogue, walk.listed(self.catalogue), harness.MODES, [1, 2, 3], each=1)
         modes = len(harness.MODES)
-        for case, mode, number in (chosen if cluster.ALL else [c for n, c in enumerate(chosen) if (n // modes + n) % 2 == 0]):
+        for case, mode, number in (chosen if cluster.ALL else [c for n, c in enumerate(chosen) if (n // modes + n) % modes == 0]):
             kind, text = self.verdict(case, mode, number)
             met += kind == "equal"
             if kind not in harness.PASSED:
@@ -44,8 +44,8 @@ class TorchMatrix(unittest.TestCase):
                     failed.append(line)
                 else:
                     print(f"known ({reason}): {line}")
-        self.assertGreater(met, 400 if cluster.ALL else 200)
-        self.assertEqual("\n".join(failed), "")
+        self.assertGreater(met, 400 if cluster.ALL else 100)
+        self.assertFalse(failed, "\n".join(failed))
 
 
 if __name__ == "__main__":

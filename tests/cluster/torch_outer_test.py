@@ -69,10 +69,13 @@ print("values", [v.tolist() for v in values], flush=True)
 
 SCALER = """
 import collections
+import warnings
 import torch
 from torch.cuda.amp.grad_scaler import OptState
 from torch import nn
 import poseidon.torch as poseidon
+
+warnings.filterwarnings("ignore", "`torch.cuda.amp.GradScaler")  # newer ones want torch.amp.GradScaler, which older ones have not
 
 class Scaler(torch.cuda.amp.GradScaler):
     # As on a GPU: an infinite gradient in step 1.
