@@ -67,7 +67,9 @@ def plain(value):  # tensors by their bits
 print("parameters", digest(*net.parameters()), flush=True)
 print("buffers", digest(*net.buffers()), flush=True)
 for thing in [first, *state]:
-    content = plain(thing.state_dict())
+    # Since PyTorch 2.0 an averaged model follows the buffers of its model, which are each worker's own where they are not broadcast.
+    own = {name for name, _ in thing.named_buffers()} - {"n_averaged"} if isinstance(thing, nn.Module) and not broadcast else ()
+    content = plain({name: value for name, value in thing.state_dict().items() if name not in own})
     print("object", type(thing).__name__, hashlib.sha256(repr(content).encode()).hexdigest()[:16], flush=True)
 poseidon.leave()
 """

@@ -4,7 +4,7 @@ import contextlib
 import copy
 import zlib
 from collections import OrderedDict
-from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Tuple
+from typing import Callable, Dict, FrozenSet, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy
 import torch
@@ -51,6 +51,11 @@ def _copied(state):
     return copy.copy(state) if type(state) is set else state
 
 
+def _names_of_buffers(module: nn.Module) -> Set[str]:
+    """Each buffer by all of its names."""
+    return {f"{prefix}.{key}" if prefix else key for prefix, part in module.named_modules(remove_duplicate=False) for key in part._buffers}
+
+
 @torch.no_grad()
 def _copy(here: torch.Tensor, before: torch.Tensor) -> None:
     here.copy_(before)
@@ -63,8 +68,8 @@ def _load_again(thing, state) -> None:
 
 class Carried:
     """Two sections lie one after the other in a block. "own" is what each worker may have differently, and comes from the oldest member alone:
-    the parameters and buffers in `ignored`, what optimizers keep of those parameters, and all buffers without `broadcast_buffers`. "equal" is
-    all else, and the same bits on all members."""
+    the parameters and buffers in `ignored`, what optimizers keep of those parameters, and without `broadcast_buffers` all buffers, those of other
+    modules too: from 2.0 on an AveragedModel follows the buffers of its model. "equal" is all else, and the same bits on all members."""
 
     def __init__(self, model: nn.Module, optimizer: Optional[torch.optim.Optimizer], objects: Iterable, broadcast_buffers: bool,
                  ignored: FrozenSet[str] = frozenset()):
@@ -110,8 +115,12 @@ class Carried:
         return own, equal, buffers
 
     def _split(self, thing) -> Tuple[dict, dict]:
-        """The object's state, and of an optimizer apart from it what belongs to parameters that stay each worker's own."""
+        """The object's state, and apart from it what stays each worker's own: of an optimizer what belongs to such parameters, of a module buffers."""
         state = thing.state_dict()
+        if isinstance(thing, nn.Module) and not self._broadcast:
+            buffers = _names_of_buffers(thing)
+            return ({name: value for name, value in state.items() if name not in buffers},
+                    {name: value for name, value in state.items() if name in buffers})
         if not isinstance(thing, torch.optim.Optimizer) or not isinstance(state.get("state"), dict):
             return state, {}
         ignored = {id(value) for name, value in self._model.named_parameters() if name in self._ignored}
@@ -228,6 +237,9 @@ class Carried:
         whose = f"{place} ({type(thing).__name__})"
         if isinstance(thing, nn.Module):
             here = thing.state_dict()
+            if isinstance(state, dict) and isinstance(own, dict):
+                both = {**state, **own}
+                state = {**{name: both[name] for name in here if name in both}, **both}
             _require_alike(state, here, whose)
             state = OrderedDict(state)
             state._metadata = here._metadata  # the versions of modules, without which some read a state as that of an old PyTorch
