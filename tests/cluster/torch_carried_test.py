@@ -69,6 +69,25 @@ class CarriedTest(unittest.TestCase):
             with self.subTest(place):
                 self.continues("SGD", scheduler)
 
+    def test_without_broadcast_the_buffers_of_other_modules_are_each_workers_own(self):
+        def made(seed, running):
+            torch.manual_seed(seed)
+            model, other = (torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4)) for _ in range(2))
+            for module in model, other:
+                module[1].running_mean.fill_(running)
+            return other, Carried(model, None, [other], False)
+
+        (_, one), (_, two), (_, another) = made(1, 5.0), made(1, 6.0), made(2, 5.0)
+        self.assertEqual(one.sums(), two.sums())
+        self.assertNotEqual(one.sums(), another.sums())
+        (block, own), (same, _) = (carried.pack({}, []) for carried in (one, two))
+        self.assertTrue(torch.equal(block[own:], same[own:]))
+        self.assertFalse(torch.equal(block[:own], same[:own]))
+        fresh, carried = made(3, 7.0)
+        carried.unpack(block)
+        self.assertEqual(fresh[1].running_mean.tolist(), [5.0] * 4)
+        self.assertTrue(torch.equal(carried.pack({}, [])[0], block))
+
     def test_damaged_blocks_are_refused(self):
         script, at = Script(1), random.Random(1)
         block = script.pack()[0]
