@@ -39,7 +39,7 @@ class Browser:
              "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-port=0",
              f"--window-size={width},{height}", "--hide-scrollbars", f"--user-data-dir={self.folder}", "about:blank"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
-            preexec_fn=cluster._die_with_parent)
+            preexec_fn=cluster.die_with_parent)
         try:
             port_file = pathlib.Path(self.folder, "DevToolsActivePort")
             cluster.wait_until(lambda: port_file.exists() and port_file.read_text().count("\n") >= 1, "Chromium listens")

@@ -17,7 +17,6 @@ that was started is killed when the `with` ends, when this process is told to en
 POSEIDON_TEST_PAUSE=SECONDS delays each look of a test at a run: on a busy machine a watcher is as slow (tools/repeat).
 """
 import contextlib
-import ctypes
 import json
 import os
 import pathlib
@@ -32,6 +31,7 @@ import threading
 import time
 import unittest
 
+from endless import ENDLESS, die_with_parent, go_behind, is_endless  # noqa: F401
 from ports import reserved_address  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -41,36 +41,9 @@ PAUSE_S = float(os.environ.get("POSEIDON_TEST_PAUSE", "0"))
 PATIENT_SILENCE_S = 60
 PATIENCE_S = 120  # the deadline of a wait, before it is multiplied by SLACK
 DEADLINE_S = PATIENCE_S * SLACK
-ENDLESS = 10**9  # iterations: no machine trains them while a test runs
 SKIPPED = 77
 ALL = bool(os.environ.get("POSEIDON_TEST_ALL"))  # every case of what is a matrix of cases (tools/test --all)
 LISTENING = r"^listening on (\S+:\d+)"  # the first node's line; [1] is the address for --join
-
-
-def _die_with_parent():
-    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
-
-
-_BEHIND = 5  # niceness: a third of the time of another process
-
-
-def _goes_behind():
-    """As a run of ENDLESS iterations: it trains on while its test waits for something else, and other tests need the processors."""
-    _die_with_parent()
-    os.nice(_BEHIND)
-    with contextlib.suppress(OSError):  # of the process among those of its session, and of the session among others
-        group = os.open("/proc/self/autogroup", os.O_WRONLY)
-        os.write(group, b"%d" % _BEHIND)
-        os.close(group)
-
-
-def _is_endless(command):
-    """Whether one of the files that a program gets is the solver of an ENDLESS run."""
-    for word in map(str, command):
-        with contextlib.suppress(OSError, ValueError):
-            if word.endswith((".solver", ".prototxt")) and f"max_iter: {ENDLESS}" in pathlib.Path(word).read_text():
-                return True
-    return False
 
 
 def pause():
@@ -93,7 +66,7 @@ class Node:
         # start_new_session: a Ctrl-C at the terminal reaches the test, which ends its nodes itself.
         self.process = process or subprocess.Popen(self.command, cwd=cwd, env=env, stdin=subprocess.DEVNULL,
                                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True,
-                                                   preexec_fn=_goes_behind if behind else _die_with_parent)
+                                                   preexec_fn=go_behind if behind else die_with_parent)
         self._readers = [threading.Thread(target=self._read, args=(pipe, kept), daemon=True)
                          for pipe, kept in ((self.process.stdout, None), (self.process.stderr, self.errors))]
         for reader in self._readers:
@@ -214,9 +187,9 @@ class Cluster:
 
     def start(self, *command, name=None, cwd=None):
         """Any program."""
-        is_endless = _is_endless([*command, self.env.get("POSEIDON_SOLVER", "")])
-        self.has_endless = self.has_endless or is_endless
-        behind = is_endless or (self.has_endless and "--join" in command)
+        endless = is_endless([*command, self.env.get("POSEIDON_SOLVER", "")])
+        self.has_endless = self.has_endless or endless
+        behind = endless or (self.has_endless and "--join" in command)
         node = Node(name or f"process{len(self.nodes)}", command, cwd or self.cwd, self.env, behind=behind)
         self.nodes.append(node)
         return node

@@ -83,7 +83,7 @@ sys.exit(int(sys.argv[1])) if sys.argv[1:] else sys.stdin.read() or __import__("
         with cluster.Cluster() as c:
             file = c.folder / "program.py"
             file.write_text(program)
-            loader = preloaded.Preloaded(sys.executable, ["json"], cluster._die_with_parent)
+            loader = preloaded.Preloaded(sys.executable, ["json"], cluster.die_with_parent)
             self.assertIsNone(loader.lacks())
             def begin(*words):
                 process = loader.start([str(file), *words], c.folder, {**os.environ, "HERE": str(c.folder)})
@@ -118,7 +118,7 @@ ends.set()
         said = ["no flush thread", "registered last", "registered first"]
         cases = {"": (0, []), "sys.exit()": (0, []), "sys.exit(7)": (7, []), "sys.exit(-1)": (255, []), "sys.exit('a reason')": (1, ["a reason"]),
                  "raise SystemExit(True)": (1, []), "raise ValueError('bad')": (1, ["ValueError: bad"])}
-        loader = preloaded.Preloaded(sys.executable, ["json"], cluster._die_with_parent)
+        loader = preloaded.Preloaded(sys.executable, ["json"], cluster.die_with_parent)
         self.addCleanup(loader.end)
         for text, (code, last) in cases.items():
             for whole in {}, {preloaded.WHOLE_ENDS: "1"}:
@@ -138,7 +138,7 @@ print("in", os.getcwd() == os.environ["HERE"], sys.argv[1:], os.getpid(), flush=
 print("an error", file=sys.stderr, flush=True)
 sys.exit(3) if sys.argv[1] == "ends" else os.kill(os.getpid(), signal.SIGABRT) if sys.argv[1] == "aborts" else signal.pause()
 """
-        loader = preloaded.Preloaded(sys.executable, ["json"], cluster._die_with_parent)
+        loader = preloaded.Preloaded(sys.executable, ["json"], cluster.die_with_parent)
         self.addCleanup(loader.end)
         with cluster.Cluster() as c:
             file = c.folder / "program.py"
@@ -160,7 +160,7 @@ sys.exit(3) if sys.argv[1] == "ends" else os.kill(os.getpid(), signal.SIGABRT) i
             self.assertEqual(begin("-c", "import sys; sys.exit(5)").wait(), 5)
 
     def test_a_module_that_is_not_there_is_named(self):
-        loader = preloaded.Preloaded(sys.executable, ["json", "there_is_none"], cluster._die_with_parent)
+        loader = preloaded.Preloaded(sys.executable, ["json", "there_is_none"], cluster.die_with_parent)
         self.assertIn("No module named 'there_is_none'", loader.lacks())
         loader.end()
 

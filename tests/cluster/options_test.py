@@ -55,7 +55,7 @@ class Options(unittest.TestCase):
         key.chmod(0o600)
         self.files = {"--tls-cert": certificate, "--tls-key": key, "--tls-ca": authority.file}
         self.judge = self.enterContext(subprocess.Popen([cluster.BIN / "poseidon-node", "option-table", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                                        text=True, cwd=self.folder, preexec_fn=cluster._die_with_parent))
+                                                        text=True, cwd=self.folder, preexec_fn=cluster.die_with_parent))
 
     def answer_to(self, words):
         self.judge.stdin.write("\t".join(map(str, words)) + "\n")

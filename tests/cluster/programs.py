@@ -89,7 +89,7 @@ def python():
 
 @functools.cache
 def preload(modules):
-    return preloaded.Preloaded(PYTHON, modules, cluster._die_with_parent)
+    return preloaded.Preloaded(PYTHON, modules, cluster.die_with_parent)
 
 
 def each_is_refused(test, head, scripts):

@@ -182,7 +182,7 @@ class Terminal:
             os.setsid()
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
             os.tcsetpgrp(0, os.getpid())
-            cluster._die_with_parent()
+            cluster.die_with_parent()
         self.process = subprocess.Popen([str(word) for word in command], stdin=self.slave, stdout=stdout or self.slave,
                                         stderr=self.slave, cwd=cwd, env=self.env, preexec_fn=lead)
         self._reader.start()

@@ -40,7 +40,7 @@ class Worker:
         self.said = (folder / f"{name}.log").open("w+b")
         self.process = subprocess.Popen([*words, programs.PYTHON, "-B", str(folder / "torch_matrix/worker.py")], cwd=folder,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.said,
-                                        start_new_session=True, preexec_fn=cluster._die_with_parent)
+                                        start_new_session=True, preexec_fn=cluster.die_with_parent)
 
     def ask(self, order):
         try:
