@@ -100,7 +100,8 @@ TEST_CASE(
   std::filesystem::create_directories(folder.path() / "models/mine");
   (void)folder.write("models/mine/net.prototxt", a_net);
   const auto solver =
-      folder.write("models/mine/solver.prototxt", "net: \"models/mine/net.prototxt\" base_lr: 1");
+      folder.write("models/mine/solver.prototxt",
+                   "net: \"models/mine/net.prototxt\" base_lr: 1 lr_policy: \"fixed\"");
   CHECK_THROWS_WITH_AS(
       (void)read_solver(solver),
       doctest::Contains((folder.path().string() + " has it: start the program there").c_str()),
