@@ -1,5 +1,6 @@
 #include "apps/cli.hpp"
 
+#include "apps/help_text.hpp"
 #include "models/words.hpp"
 
 #include <algorithm>
@@ -33,15 +34,6 @@ const CLI::Option* find_option(const verb_chain& chain, const std::string& name)
   for (auto app = chain.rbegin(); app != chain.rend(); ++app)
     if (const auto* option = (*app)->get_option_no_throw(name)) return option;
   return nullptr;
-}
-
-bool is_flag(const CLI::Option& option) {
-  return option.get_expected_max() == 0;
-}
-
-/// Of a list without entries CLI11 says "[]", from 2.3 on "{}".
-bool says_something(const std::string& default_value) {
-  return !default_value.empty() && default_value != "[]" && default_value != "{}";
 }
 
 std::vector<std::string> verbs_of(const CLI::App& app) {
@@ -107,50 +99,6 @@ void take_word(verb_chain& chain, const std::string& word) {
     refuse_verb(full_name(chain), word, verbs);
   chain.push_back(app.get_subcommand(word));
 }
-
-/// CLI11 puts what an option's check says behind a colon; HOST:PORT has one of its own.
-std::size_t end_of_kind(const std::string& type) {
-  const std::string address = "HOST:PORT";
-  const auto begin = type.starts_with(address) ? address.size() : 0;
-  return std::min(type.find(':', begin), type.size());
-}
-
-/// An option as `--nodes N`, its range and default behind its description; positional arguments once, with the option's
-/// name that they also have.
-class help_text : public CLI::Formatter {
- public:
-  std::string make_option(const CLI::Option* option, bool is_positional) const override {
-    const bool listed_above = !is_positional && option->get_positional();
-    return listed_above ? std::string() : CLI::Formatter::make_option(option, is_positional);
-  }
-
-  std::string make_option_opts(const CLI::Option* option) const override {
-    if (is_flag(*option)) return "";
-    const auto type = option->get_type_name();
-    const auto kind = type.substr(0, end_of_kind(type));
-    std::string text = kind == "UINT" || kind == "INT" ? " N" : kind == "FLOAT" ? " X" : " " + kind;
-    if (type.find('{') != std::string::npos) text = " " + type.substr(type.find('{'));
-    return option->get_expected_min() == 0 ? " [" + text.substr(1) + "]" : text;
-  }
-
-  std::string make_option_desc(const CLI::Option* option) const override {
-    std::vector<std::string> facts;
-    if (option->get_positional() && !option->get_lnames().empty())
-      facts.push_back("also as --" + option->get_lnames().front());
-    const auto type = option->get_type_name();
-    if (const auto range = type.find(" in ["); range != std::string::npos) {
-      const auto middle = type.find(" - ", range), end = type.find(']', range);
-      facts.push_back(type.substr(range + 5, middle - range - 5) + " to " +
-                      type.substr(middle + 3, end - middle - 3));
-    }
-    if (!is_flag(*option) && !option->get_required() && says_something(option->get_default_str()))
-      facts.push_back("default: " + option->get_default_str());
-    if (option->get_required()) facts.emplace_back("required");
-    std::string text = option->get_description();
-    for (std::size_t f = 0; f < facts.size(); ++f) text += (f == 0 ? " (" : "; ") + facts[f];
-    return text + (facts.empty() ? "" : ")");
-  }
-};
 
 /// `caffe train solver.prototxt` is no command of Caffe's either; what is meant is clear.
 std::string hint_for_file(const CLI::App& app, const std::string& word) {
