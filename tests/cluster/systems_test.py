@@ -4,6 +4,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 import unittest
 from unittest import mock
 
@@ -72,11 +73,18 @@ class OtherDebian(unittest.TestCase):
         (copy / "build").mkdir(parents=True)
         for name in ("build/kept", "of_a_former_copy"):
             (copy / name).touch()
+        # What was built of the one stays, and of the other one it is old, whenever it was built.
+        shutil.copy(cluster.ROOT / "README.md", copy)
+        (copy / "LICENSE").write_text("another one")
+        for name in "README.md", "LICENSE":
+            os.utime(copy / name, (1000000000, 1000000000))
+        began = time.time()
         mark = f"left-behind-{os.getpid()}"
         # Python collects no process that is not its own child: one whose parent has ended is for process 1.
         script = f"""
 import os, subprocess, sys, time
 assert os.path.exists("README.md") and os.path.exists("build/kept") and not os.path.exists("of_a_former_copy")
+assert os.stat("README.md").st_mtime == 1000000000 and os.stat("LICENSE").st_mtime >= {began:.0f} - 1 and os.stat("LICENSE").st_size > 100
 assert "STRANGE" not in os.environ and os.path.exists("/proc/self/mounts") and os.path.exists("/dev/null")
 subprocess.run(["git", "ls-files", "--error-unmatch", "tools/other_debian"], check=True)
 subprocess.Popen(["bash", "-c", "exec -a {mark} sleep 1000"])
