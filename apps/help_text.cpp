@@ -23,10 +23,12 @@ bool says_something(const std::string& default_value) {
 
 /// One entry of a list. A long name has a line to itself.
 std::string entry(const std::string& name, const std::string& text) {
-  const auto begin = "  " + name;
-  const bool fits = begin.size() < width_of_names;
-  return begin + (fits ? "" : "\n") + std::string(width_of_names - (fits ? begin.size() : 0), ' ') +
-         text + "\n";
+  auto out = "  " + name;
+  if (out.size() >= width_of_names)
+    out += "\n" + std::string(width_of_names, ' ');
+  else
+    out.resize(width_of_names, ' ');
+  return out + text + "\n";
 }
 
 std::string section(const std::string& heading, const std::string& entries) {
@@ -86,6 +88,7 @@ std::string help_text::make_option_desc(const CLI::Option* option) const {
   for (std::size_t f = 0; f < facts.size(); ++f) text += (f == 0 ? " (" : "; ") + facts[f];
   return text + (facts.empty() ? "" : ")");
 }
+
 std::string help_text::make_help(const CLI::App* app, std::string name,
                                  CLI::AppFormatMode /*mode*/) const {
   std::string positionals, verbs, out = app->get_description() + "\n" + usage(*app, name);

@@ -21,8 +21,7 @@ void library::gemm(const gemm_shape& g, const float* a, const float* b, float* c
   const double ms = rate > 0 ? 2e3 * static_cast<double>(g.m * g.n * g.k * g.batch) / rate : 0;
   simulated::enqueue_kernel(stream_, [=, &machine, device = stream_.device()] {
     machine.spend(device, ms);
-    constexpr std::size_t rows_at_once = 4;
-    std::vector<float> columns, sums(rows_at_once * g.n);
+    std::vector<float> columns, sums(g.m * g.n);
     for (std::size_t i = 0; i < g.batch; ++i) {
       const float* pb = b + i * g.stride_b;
       std::size_t ldb = g.ldb;
@@ -34,16 +33,13 @@ void library::gemm(const gemm_shape& g, const float* a, const float* b, float* c
         ldb = g.n;
       }
       const std::size_t row_a = g.transpose_a ? 1 : g.lda, column_a = g.transpose_a ? g.lda : 1;
-      for (std::size_t m = 0; m < g.m; m += rows_at_once) {
-        const std::size_t rows = std::min(rows_at_once, g.m - m);
-        std::fill(sums.begin(), sums.end(), 0.0f);
-        simulated::add_product(rows, g.n, g.k, {a + i * g.stride_a + m * row_a, row_a, column_a},
-                               pb, ldb, sums.data(), g.n);
-        for (std::size_t r = 0; r < rows; ++r) {
-          float* out = c + i * g.stride_c + (m + r) * g.ldc;
-          for (std::size_t n = 0; n < g.n; ++n)
-            out[n] = g.alpha * sums[r * g.n + n] + (g.beta == 0 ? 0.0f : g.beta * out[n]);
-        }
+      std::fill(sums.begin(), sums.end(), 0.0f);
+      simulated::add_product(g.m, g.n, g.k, {a + i * g.stride_a, row_a, column_a}, pb, ldb,
+                             sums.data(), g.n);
+      for (std::size_t m = 0; m < g.m; ++m) {
+        float* out = c + i * g.stride_c + m * g.ldc;
+        for (std::size_t n = 0; n < g.n; ++n)
+          out[n] = g.alpha * sums[m * g.n + n] + (g.beta == 0 ? 0.0f : g.beta * out[n]);
       }
     }
   });

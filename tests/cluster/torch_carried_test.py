@@ -88,6 +88,17 @@ class CarriedTest(unittest.TestCase):
         self.assertEqual(fresh[1].running_mean.tolist(), [5.0] * 4)
         self.assertTrue(torch.equal(carried.pack({}, [])[0], block))
 
+    def test_a_module_whose_tensors_come_in_another_order_is_refused(self):
+        def made(*names):
+            model = torch.nn.Linear(2, 2)
+            return Carried(model, None, [torch.nn.ModuleDict({name: torch.nn.BatchNorm1d(4) for name in names})], broadcast)
+
+        for broadcast in True, False:
+            block, _ = made("a", "b").pack({}, [])
+            made("a", "b").unpack(block)
+            with self.assertRaisesRegex(PoseidonError, "in the order"):
+                made("b", "a").unpack(block)
+
     def test_damaged_blocks_are_refused(self):
         script, at = Script(1), random.Random(1)
         block = script.pack()[0]

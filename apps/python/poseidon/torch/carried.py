@@ -236,13 +236,10 @@ class Carried:
         """The state that the object loads; refused where it does not fit what is known of the object."""
         whose = f"{place} ({type(thing).__name__})"
         if isinstance(thing, nn.Module):
-            here = thing.state_dict()
-            if isinstance(state, dict) and isinstance(own, dict):
-                both = {**state, **own}
-                state = {**{name: both[name] for name in here if name in both}, **both}
-            _require_alike(state, here, whose)
-            state = OrderedDict(state)
-            state._metadata = here._metadata  # the versions of modules, without which some read a state as that of an old PyTorch
+            for came, here in zip((state, own), self._split(thing)):
+                _require_alike(came, here, whose)
+            state = OrderedDict({**state, **own})
+            state._metadata = thing.state_dict()._metadata  # the versions of modules, without which some read a state as that of an old PyTorch
         elif isinstance(thing, torch.optim.Optimizer):
             kept = state.get("state") if isinstance(state, dict) else None
             if not isinstance(kept, dict) or not isinstance(own, dict):
