@@ -57,7 +57,7 @@ class Node:
 
     def __init__(self, name, command, cwd, env, process=None, behind=False):
         """`process`: that has been started already, with pipes. `behind`: all other processes of this machine go first."""
-        self.name = name
+        self.name, self.behind = name, behind
         self.command = [str(word) for word in command]
         self.lines = []  # standard output and standard error, in the order of arrival
         self.errors = []  # standard error alone
@@ -164,7 +164,6 @@ class Cluster:
         self.cwd = cwd or ROOT
         self.env = {**os.environ, **(env or {})}
         self.nodes = []
-        self.has_endless = False
         Cluster.unfinished.append(self)
 
     def __enter__(self):
@@ -187,9 +186,8 @@ class Cluster:
 
     def start(self, *command, name=None, cwd=None):
         """Any program."""
-        endless = is_endless([*command, self.env.get("POSEIDON_SOLVER", "")])
-        self.has_endless = self.has_endless or endless
-        behind = endless or (self.has_endless and "--join" in command)
+        joins_one = "--join" in command and any(node.behind for node in self.nodes)
+        behind = joins_one or is_endless([*command, self.env.get("POSEIDON_SOLVER", "")])
         node = Node(name or f"process{len(self.nodes)}", command, cwd or self.cwd, self.env, behind=behind)
         self.nodes.append(node)
         return node
