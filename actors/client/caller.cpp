@@ -219,7 +219,9 @@ void caller::on(const pause_at& m) {
   pause_if_drained();
 }
 
+/// Who needed it may have gone while the program made it.
 void caller::on(const state_given& m) {
+  if (!pauses_at_ || !for_newcomers_) setup_.from->newcomers.forget_given();
   begins(value(m.clock));
   pause_if_drained();
 }

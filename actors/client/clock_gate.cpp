@@ -11,14 +11,22 @@ clock_gate::answer clock_gate::begin(std::uint64_t clock, std::chrono::duration<
   // A limit of years would overflow the clock.
   const auto most = std::min(limit, std::chrono::duration<double>(1e8));
   (void)moved_.wait_for(lock, most, [&] { return may() || wants_state_; });
-  if (!may()) return wants_state_ ? answer::wants_state : answer::not_yet;
+  if (!may()) {
+    if (!wants_state_) return answer::not_yet;
+    asked_ = clock;
+    return answer::wants_state;
+  }
+  asked_.reset();
   begun_.store(std::max(begun_.load(), clock + 1), std::memory_order_release);
   return answer::begun;
 }
 
-void clock_gate::gave_state() {
+clock_gate::gift clock_gate::give_state(std::uint64_t clock) {
   const std::lock_guard lock(mutex_);
+  if (asked_ != clock) return gift::never_asked;
+  if (!wants_state_ || end_ != clock) return gift::too_late;
   wants_state_ = false;
+  return gift::wanted;
 }
 
 void clock_gate::start_at(std::uint64_t clock) {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <mutex>
+#include <optional>
 
 namespace poseidon {
 
@@ -17,9 +18,12 @@ class clock_gate {
  public:
   enum class answer { begun, not_yet, wants_state };
   /// Begins `clock`, and all before it; waits while it may not begin.  Returns  not_yet: it may not within `limit`; wants_state: nor before the
-  /// program has given its state (gave_state).
+  /// program has given its state (give_state).
   [[nodiscard]] answer begin(std::uint64_t clock, std::chrono::duration<double> limit);
-  void gave_state();
+  /// never_asked: begin() has not answered wants_state to this clock. too_late: it has, but who needed the state has gone since then.
+  enum class gift { wanted, too_late, never_asked };
+  /// The program is about to give the state of this clock, and is not asked for it again.
+  [[nodiscard]] gift give_state(std::uint64_t clock);
 
   /// This worker has joined with this clock: those before it are the others'.
   void start_at(std::uint64_t clock);
@@ -41,6 +45,7 @@ class clock_gate {
   std::mutex mutex_;
   std::uint64_t end_ = std::numeric_limits<std::uint64_t>::max();  // clocks before it may begin
   bool wants_state_ = false;
+  std::optional<std::uint64_t> asked_;  // the clock whose state begin() has asked for last
   std::condition_variable moved_;
 };
 

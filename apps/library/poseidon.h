@@ -251,7 +251,8 @@ POSEIDON_API int poseidon_measured(poseidon_run*, const poseidon_load* loads);
  * poseidon_give_state, and then this again. */
 POSEIDON_API int poseidon_begin_clock(poseidon_run*, uint64_t clock, double timeout_s);
 /* Gives what newcomers need, of the clock for which poseidon_begin_clock has asked: the bytes are copied. The first `own` ones come from the
- * oldest worker alone; the others are the same on all workers, or newcomers are sent away. */
+ * oldest worker alone; the others are the same on all workers, or newcomers are sent away. Where newcomers
+ * have gone meanwhile, it answers 0 and does nothing. */
 POSEIDON_API int poseidon_give_state(poseidon_run*, uint64_t clock, const void* bytes, uint64_t size, uint64_t own);
 /* The clock that this worker has joined with; 0: it has begun with the others. From poseidon_begin on. */
 POSEIDON_API uint64_t poseidon_first_clock(const poseidon_run*);

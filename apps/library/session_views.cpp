@@ -36,12 +36,13 @@ void session::give_state(std::uint64_t clock, std::span<const std::byte> bytes, 
     throw session_error("the state has " + std::to_string(bytes.size()) + " bytes, of which " +
                         std::to_string(own) +
                         " are this worker's own: expected 1 or more, and no more than that");
-  if (program_->clocks.begin(clock, seconds(0)) != clock_gate::answer::wants_state)
+  const auto gift = program_->clocks.give_state(clock);
+  if (gift == clock_gate::gift::never_asked)
     throw session_error("the state of clock " + std::to_string(clock) +
-                        " is given, and nobody needs it: poseidon_begin_clock has to answer "
-                        "POSEIDON_GIVE_STATE first");
+                        " is given, and nobody has asked for it: poseidon_begin_clock has to "
+                        "answer POSEIDON_GIVE_STATE first");
+  if (gift == clock_gate::gift::too_late) return;
   program_->newcomers.give(clock, bytes, own);
-  program_->clocks.gave_state();
   program_->caller.tell(state_given{clock_id{clock}});
 }
 

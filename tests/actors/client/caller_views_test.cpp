@@ -202,8 +202,9 @@ TEST_CASE("caller: where others join, it has not paused before the program has g
   CHECK(t.from->clocks.begin(5, now) == answer::begun);
   CHECK(t.from->clocks.begin(6, std::chrono::hours{1}) == answer::wants_state);
   SUBCASE("it gives it") {
+    CHECK(t.from->clocks.give_state(5) == clock_gate::gift::never_asked);
+    CHECK(t.from->clocks.give_state(6) == clock_gate::gift::wanted);
     t.from->newcomers.give(6, state, 2);
-    t.from->clocks.gave_state();
     t.from->caller.tell(state_given{clock_id{6}});
     t.sim.settle();
     CHECK(t.from->clocks.begin(6, now) == answer::not_yet);
@@ -219,7 +220,24 @@ TEST_CASE("caller: where others join, it has not paused before the program has g
     t.sim.tell(t.it, resume_training{});
     t.sim.settle();
     CHECK(t.paused.got->empty());
+    SUBCASE("while the program makes its state, which nobody needs then") {
+      CHECK(t.from->clocks.give_state(6) == clock_gate::gift::too_late);
+    }
+    SUBCASE("while the program makes its state, and the next clock's is wanted meanwhile") {
+      t.from->clocks.pause_at(7, true);
+      CHECK(t.from->clocks.give_state(6) == clock_gate::gift::too_late);
+      CHECK(t.from->clocks.begin(6, now) == answer::begun);
+      CHECK(t.from->clocks.begin(7, now) == answer::wants_state);
+      t.from->clocks.open();
+    }
+    SUBCASE("while the program gives its state, which is forgotten") {
+      t.from->newcomers.give(6, state, 2);
+      t.from->caller.tell(state_given{clock_id{6}});
+      t.sim.settle();
+      CHECK_FALSE(t.from->newcomers.has_given(6));
+    }
     CHECK(t.from->clocks.begin(6, now) == answer::begun);
+    CHECK(t.from->clocks.give_state(6) == clock_gate::gift::never_asked);
     return;
   }
   REQUIRE(t.paused.got->size() == 1);

@@ -48,7 +48,7 @@ class sim_program {
     if (!has_begun_) return enter();
     if (done_ || !around->fresh.is_whole(clock_)) return false;
     if (clock_ == clocks_ || (leaves_ && !begun_)) return leave();
-    if (!begun_) return begin();
+    if (!begun_) return begin(random);
     if (missing_.empty()) return take_means();
     const auto place = missing_.begin() + static_cast<std::ptrdiff_t>(random() % missing_.size());
     lend(*place);
@@ -82,12 +82,13 @@ class sim_program {
   std::shared_ptr<program> around;
 
  private:
-  bool begin() {
+  bool begin(std::mt19937& random) {
     if (clock_ == 0 && offers_ && !std::exchange(offered_, true))
       around->caller.tell(loads_measured{{{1.0, 0.5, 1}, {}, {}, {}}});
+    if (asked_) return random() % 50 == 0 && give();  // it takes its time
     using answer = clock_gate::answer;
     const auto may = around->clocks.begin(clock_, std::chrono::seconds{0});
-    if (may == answer::wants_state) return give();
+    if (may == answer::wants_state) return asked_ = true;
     if (may != answer::begun) return false;
     begun_ = true;
     for (std::size_t p = 0; p < parameters; ++p) missing_.push_back(p);
@@ -107,7 +108,7 @@ class sim_program {
     take(around->newcomers.came());
     return true;
   }
-  /// Its number, and then the means of all clocks: a list of sizes and values.
+  /// Its number, and then the means of all clocks: a list of sizes and values. Between its being asked and this, who needed it may have gone.
   bool give() {
     std::vector<float> all{static_cast<float>(number_)};
     for (const auto& clock : means_)
@@ -115,8 +116,11 @@ class sim_program {
         all.push_back(static_cast<float>(mean.size()));
         all.insert(all.end(), mean.begin(), mean.end());
       }
+    asked_ = false;
+    const auto gift = around->clocks.give_state(clock_);
+    CHECK(gift != clock_gate::gift::never_asked);
+    if (gift != clock_gate::gift::wanted) return true;
     around->newcomers.give(clock_, std::as_bytes(std::span(all)), sizeof(float));
-    around->clocks.gave_state();
     around->caller.tell(state_given{clock_id{clock_}});
     return true;
   }
@@ -176,6 +180,7 @@ class sim_program {
   bool has_begun_ = false;
   std::uint64_t first_clock_ = 0;
   bool offers_, offered_ = false, begun_ = false, by_factors_ = false, done_ = false;
+  bool asked_ = false;  // for its state
   bool leaves_ = false;
   std::uint64_t clock_ = 0;
   std::vector<std::vector<float>> first_, lent_;
