@@ -210,7 +210,7 @@ sys.exit(3) if sys.argv[1] == "ends" else os.kill(os.getpid(), signal.SIGABRT) i
                 "".join(f'add_test({name} "/bin/bash" "-c" "{script}")\n' for name, script in
                         (("a.good", "true"), ("a.late", once), ("a.other", "exit 77"), ("b.not_asked", "false")))
                 + 'set_tests_properties(a.other PROPERTIES SKIP_RETURN_CODE 77)\n')
-            done = subprocess.run([cluster.ROOT / "tools/repeat", "--rounds", "2", "--load", "0", "--load", "1", "--build", c.folder,
+            done = subprocess.run([cluster.ROOT / "tools/repeat", "--rounds", "2", "--load", "0", "--load", "1", "--jobs", "2", "--build", c.folder,
                                    "--out", c.folder / "out", "^a"], capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stderr), (1, ""), done.stdout)
             self.assertEqual(done.stdout.split("passed/failed\n")[1].splitlines(),
