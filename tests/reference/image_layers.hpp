@@ -20,25 +20,27 @@ struct conv {
   [[nodiscard]] int ow() const { return (w + 2 * pad - (dilation * (kw - 1) + 1)) / stride + 1; }
 };
 
-/// Calls f(output index, input index, weight index) for every product of the convolution.
+/// Calls f(output index, input index, weight index) for every product of the convolution, those of one weight along a row one after the other.
 template <class F>
 void each_product(const conv& c, F f) {
   const int icg = c.ic / c.groups, ocg = c.oc / c.groups;
   for (int n = 0; n < c.n; ++n)
     for (int o = 0; o < c.oc; ++o)
-      for (int y = 0; y < c.oh(); ++y)
-        for (int x = 0; x < c.ow(); ++x)
-          for (int i = 0; i < icg; ++i)
-            for (int a = 0; a < c.kh; ++a)
-              for (int b = 0; b < c.kw; ++b) {
-                const int row = y * c.stride - c.pad + a * c.dilation;
-                const int column = x * c.stride - c.pad + b * c.dilation;
-                if (row < 0 || row >= c.h || column < 0 || column >= c.w) continue;
-                const int channel = o / ocg * icg + i;
-                f(((n * c.oc + o) * c.oh() + y) * c.ow() + x,
-                  ((n * c.ic + channel) * c.h + row) * c.w + column,
-                  ((o * icg + i) * c.kh + a) * c.kw + b);
-              }
+      for (int i = 0; i < icg; ++i)
+        for (int a = 0; a < c.kh; ++a)
+          for (int b = 0; b < c.kw; ++b) {
+            const int channel = o / ocg * icg + i, weight = ((o * icg + i) * c.kh + a) * c.kw + b;
+            const int shift = b * c.dilation - c.pad;
+            const int first = shift < 0 ? (-shift + c.stride - 1) / c.stride : 0;
+            const int end = std::min(c.ow(), (c.w - 1 - shift + c.stride) / c.stride);
+            for (int y = 0; y < c.oh(); ++y) {
+              const int row = y * c.stride - c.pad + a * c.dilation;
+              if (row < 0 || row >= c.h) continue;
+              const int to = ((n * c.oc + o) * c.oh() + y) * c.ow();
+              const int from = ((n * c.ic + channel) * c.h + row) * c.w + shift;
+              for (int x = first; x < end; ++x) f(to + x, from + x * c.stride, weight);
+            }
+          }
 }
 
 inline values convolve(const conv& c, const values& x, const values& w, const values& b) {
