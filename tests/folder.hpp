@@ -1,12 +1,11 @@
 // tests/folder.hpp - a folder of its own for one test, gone when the test is.
 #pragma once
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <stdexcept>
 #include <string>
+#include <unistd.h>
 
 namespace poseidon::test {
 
