@@ -9,6 +9,7 @@ import subprocess
 import sys
 import textwrap
 import unittest
+import unittest.mock
 
 import cluster
 import preloaded
@@ -52,6 +53,28 @@ class Harness(unittest.TestCase):
         with cluster.Cluster() as c:
             with self.assertRaisesRegex(AssertionError, "no line like /two/ in 0.2 s"):
                 shell(c, "tail -f /dev/null").wait_for("two", seconds=0.2)
+
+    def test_who_says_something_is_waited_for_and_who_is_silent_is_not(self):
+        with cluster.Cluster() as c:
+            silent = shell(c, "echo one; tail -f /dev/null")
+            silent.wait_for("one")
+            with self.assertRaisesRegex(AssertionError, "no end in 0.2 s"):
+                silent.wait(seconds=0.2)
+            slow = shell(c, f"until test -e {c.folder}/goes; do echo a line; sleep 0.01; done")
+            slow.wait_for("a line")
+            looked = slow.process.wait
+
+            def wait(seconds):
+                slow.wait_for("a line", since=len(slow.lines))
+                if len(slow.waits) == 3:
+                    (c.folder / "goes").touch()
+                    return looked()
+                slow.waits.append(seconds)
+                raise subprocess.TimeoutExpired("slow", seconds)
+            slow.waits = []
+            with unittest.mock.patch.object(slow.process, "wait", wait):
+                self.assertEqual(slow.wait(seconds=7), 0)
+            self.assertEqual(slow.waits, [7 * cluster.SLACK] * 3)
 
     def test_exit_codes_and_both_streams_are_kept(self):
         with cluster.Cluster() as c:

@@ -129,8 +129,14 @@ class Used(ShownPage):
         figures = "[...document.querySelectorAll('[data-figure]')].map(e => e.dataset.figure)"
         b.wait_for(f"{figures}.includes('images/s') && {figures}.includes('left')", "a run that continues has a rate and a time left")
         b.wait_for("/B\\/s/.test(document.getElementById('members').textContent)", "its members have rates")
+        # An answer that was asked for before the end, and comes after it.
+        b.value("(window.held = [], window.asked = window.fetch, window.fetch = async what => { const answer = await asked(what); await new Promise(r => held.push(r)); return answer; },"
+                " poseidon.store.graph.rev = -1)")
+        b.wait_for("held.length === 1", "the graph is asked for")
         second.kill()
         b.wait_for("document.getElementById('state').textContent.startsWith('ended: ')", "the run has failed")
+        b.value("(held[0](), poseidon.store.graph.rev)")
+        b.wait_for("poseidon.store.graph.rev !== -1", "the graph has come")
         with self.subTest("the reason is shown to its end"):
             self.assertEqual(b.value("document.getElementById('state').textContent"), b.value("poseidon.store.why"))
             self.assertGreater(len(b.value("poseidon.store.why")), 50)

@@ -164,8 +164,8 @@ export class Store extends EventTarget {
     this.graph = g;
     g.byId = new Map(g.nodes.map(n => [n.id, n]));
     g.routeOf = new Map(g.routes.map(r => [r.layer, r]));
-    this.stage = g.run.stage;
-    this.why = g.run.why ?? '';
+    // A tick may have overtaken this answer, and tells the newer stage.
+    if (this.lastTick === null) { this.stage = g.run.stage; this.why = g.run.why ?? ''; }
     this.#say('graph');
     this.#say('state');
   }
