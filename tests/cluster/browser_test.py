@@ -9,6 +9,8 @@ import faulty_wire
 from shown_page import READY, ShownPage, deep_net
 from web_page import PAGE
 
+LOG = "document.getElementById('log').textContent"
+
 
 class Shown(ShownPage):
     CALM = False
@@ -61,7 +63,7 @@ class Shown(ShownPage):
             b.wait_for("document.getElementById('overlap').textContent.includes('hidden')", "the overlap is said")
         with self.subTest("curves"):
             b.wait_for("poseidon.store.points.length > 3", "points")
-            self.assertRegex(b.value("document.querySelector('#curves canvas').getAttribute('aria-label')"), r"loss: [\d.]+")
+            b.wait_for("/loss: [\\d.]+/.test(document.querySelector('#curves canvas').getAttribute('aria-label'))", "a curve says its value")
         with self.subTest("the other node"):
             b.click("#members tr[data-worker='1'] td")
             b.wait_for("poseidon.store.graph.run.worker === 1 && poseidon.graph.elements.size > 10 && poseidon.store.spans.size > 50", "worker 1 is shown")
@@ -201,10 +203,10 @@ class Shown(ShownPage):
         first, second = self.two_nodes(solver, web=self.enterContext(cluster.reserved_address()))
         b = self.look()
         b.open(self.page)
-        b.wait_for(READY, "the graph is drawn")
+        b.wait_for(READY + " && poseidon.store.members[0]?.clock > 2", "both nodes train")
         first.stop()
         b.wait_for("document.getElementById('state').textContent === 'ended'", "the page says that the run has ended")
-        self.assertIn("ending after iteration", b.value("document.getElementById('log').textContent"))
+        b.wait_for(LOG + ".includes('ending after iteration')", "the log says so", shown=LOG)
         again = self.cluster.node("--solver", solver, "--devices", "cpu:1", "--web", re.fullmatch(r"http://(.*)/", self.page)[1])
         b.wait_for("poseidon.store.connection === 'live' && poseidon.store.graph.run.nodes === 1 && poseidon.store.members[0]?.clock > 2 "
                    "&& document.getElementById('state').textContent === 'training'", "the new run is shown")
@@ -218,11 +220,11 @@ class Shown(ShownPage):
         third = self.cluster.node("--join", second.wait_for(r"this node listens on (\S+)")[1], "--devices", "cpu:1")
         b.wait_for("poseidon.curves.loss.marked.map(m => m.text).join() === '3 nodes'", "the first mark is drawn")
         began = int(third.wait_for(r"^view \d+: 3 nodes train from iteration (\d+) on")[1])
-        self.assertEqual(b.value("poseidon.curves.speed.marked[0].x"), began)
+        b.wait_for(f"poseidon.curves.speed.marked?.[0]?.x === {began}", "the other curves have it", shown="poseidon.curves.speed.marked")
         third.signal(signal.SIGTERM)
         self.assertEqual(third.wait(), 143, third)
         b.wait_for("poseidon.curves.loss.marked.map(m => m.text).join() === '3 nodes,2 nodes'", "the second mark is drawn")
-        self.assertIn("worker 2", b.value("document.getElementById('log').textContent"))
+        b.wait_for(LOG + ".includes('worker 2')", "the log names it", shown=LOG)
         self.keep(b, "views")
         self.assertEqual(b.complaints(), [])
         first.stop()

@@ -17,6 +17,7 @@ TEXTS = """(() => {
     const r = t.getBoundingClientRect(), of = t.closest('.module, .actor'), box = of ? of.querySelector('rect').getBoundingClientRect() : picture, style = getComputedStyle(t);
     return [t.textContent, parseFloat(style.fontSize) * poseidon.graph.view.scale,
       r.left >= Math.max(box.left, picture.left) - 0.5 && r.right <= Math.min(box.right, picture.right) + 0.5, contrast(style.fill, ground)]; }); })()"""
+FIGURES = "[...document.querySelectorAll('[data-figure]')].map(e => e.dataset.figure)"
 
 
 class Used(ShownPage):
@@ -126,8 +127,7 @@ class Used(ShownPage):
         first, second = self.two_nodes(self.small(), "--routes", "ps", "--survive", 0)
         b = self.look()
         self.shown(b)
-        figures = "[...document.querySelectorAll('[data-figure]')].map(e => e.dataset.figure)"
-        b.wait_for(f"{figures}.includes('images/s') && {figures}.includes('left')", "a run that continues has a rate and a time left")
+        b.wait_for(f"{FIGURES}.includes('images/s') && {FIGURES}.includes('left')", "a run that continues has a rate and a time left")
         b.wait_for("/B\\/s/.test(document.getElementById('members').textContent)", "its members have rates")
         # An answer that was asked for before the end, and comes after it.
         b.value("(window.held = [], window.asked = window.fetch, window.fetch = async what => { const answer = await asked(what); await new Promise(r => held.push(r)); return answer; },"
@@ -143,7 +143,7 @@ class Used(ShownPage):
             self.assertEqual(b.value("(() => { const e = document.getElementById('state'), r = e.getBoundingClientRect(); return e.scrollWidth <= e.clientWidth + 1 "
                                      "&& e.scrollHeight <= e.clientHeight + 1 && r.left >= 0 && r.right <= innerWidth; })()"), True)
         with self.subTest("no rates, no time left"):
-            self.assertEqual([f for f in b.value(figures) if f in ("images/s", "left")], [])
+            b.wait_for(f"!{FIGURES}.some(f => ['images/s', 'left'].includes(f))", "they are gone", shown=FIGURES)
             b.wait_until_drawn()
             for rates in ("members", "tests", "graph"):
                 self.assertNotRegex(b.value(f"document.getElementById('{rates}')?.textContent ?? ''"), r"[\d.] ?[kMG]?B?/s", rates)
@@ -158,7 +158,7 @@ class Used(ShownPage):
         self.shown(b)
         first.kill()
         b.wait_for("document.getElementById('state').textContent === 'reconnecting'", "the page has lost the node")
-        self.assertEqual(b.value("[...document.querySelectorAll('[data-figure]')].map(e => e.dataset.figure).filter(f => ['images/s', 'left'].includes(f))"), [])
+        b.wait_for(f"!{FIGURES}.some(f => ['images/s', 'left'].includes(f))", "the rates are gone", shown=FIGURES)
 
     def test_timeline_and_log_count_from_the_same_start(self):
         """Causes come before their effects, so their times show whether both scales have one zero."""
@@ -174,6 +174,7 @@ class Used(ShownPage):
           timeline.pen.fillText = write;
           return seen[0]; })"""
         joined = "poseidon.store.lines.find(l => l[2].startsWith('worker 1 joined'))[1]"
+        b.wait_for("poseidon.store.lines.some(l => l[2].startsWith('worker 1 joined'))", "the log has it")
         early = b.value(f"(poseidon.store.spans.begin - {zero}(poseidon.store.spans.begin)) / 1e6")
         self.assertGreaterEqual(early, b.value(joined), "a node joins before the first kernel runs")
         first.stop()
