@@ -276,9 +276,13 @@ class server::loop {
     }
   }
 
-  void tick() {
+  void count_streams() {
     site_->tick(static_cast<std::size_t>(std::count_if(
         connections_.begin(), connections_.end(), [](auto& c) { return c.streams != nullptr; })));
+  }
+
+  void tick() {
+    count_streams();
     for (auto& c : connections_) {
       if (!c.streams || c.over || c.waiting() >= slow_bytes) continue;
       c.out = c.streams->next();
@@ -298,10 +302,38 @@ class server::loop {
     }
   }
 
-  /// Sends each stream its last events, without waiting for slow readers.
+  /// Sends each stream its last events, behind what a slow reader still has to read.
   void say_goodbye() {
-    tick();
+    const auto until = clock::now() + options_.goodbye_patience;
+    count_streams();
+    for (auto& c : connections_) {
+      if (c.over) continue;
+      if (c.streams) c.out += c.streams->next();
+      write(c);
+    }
+    while (write_what_waits(until)) {
+    }
     for (auto& c : connections_) c.socket->shutdown_writing();
+  }
+
+  /// Returns whether to go on: something waits still, and there is time.
+  bool write_what_waits(clock::time_point until) {
+    polled_.clear();
+    std::vector<connection*> slow;
+    for (auto& c : connections_) {
+      if (c.over || c.waiting() == 0) continue;
+      slow.push_back(&c);
+      polled_.push_back({c.descriptor(), c.socket->write_wants(), 0});
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(until - clock::now()).count();
+    if (slow.empty() || left <= 0) return false;
+    if (poll(polled_.data(), polled_.size(), static_cast<int>(left)) <= 0) return false;
+    for (std::size_t i = 0; i < slow.size(); ++i) {
+      if ((polled_[i].revents & (POLLERR | POLLHUP | POLLNVAL)) != 0) slow[i]->over = true;
+      if (!slow[i]->over && polled_[i].revents != 0) write(*slow[i]);
+    }
+    return true;
   }
 
   static constexpr std::chrono::milliseconds closing_patience{1000};

@@ -10,7 +10,7 @@
 //                the loop, each connection is read once, and has one request answered
 //   streams      server-sent events. A client that reads slowly is skipped, nothing is queued for it: the next event
 //                has what it has missed. A client that has read nothing for `stream_patience`, or that sends more than a
-//                head of its own, is closed
+//                head of its own, is closed. When the server ends, all that wait get `goodbye_patience` to read the last event
 //   memory       of answers that are not read at most `most_unread_bytes`; beyond, the client with the most is closed
 //
 // Why its own: docs/decisions/018-web-server.md.
@@ -59,6 +59,7 @@ struct server_options {
   std::size_t most_unread_bytes = std::size_t{256} << 20;
   std::chrono::milliseconds patience{10000};
   std::chrono::milliseconds stream_patience{30000};
+  std::chrono::milliseconds goodbye_patience{1000};
   std::chrono::milliseconds tick{200};
 };
 
@@ -66,7 +67,7 @@ class server {
  public:
   /// Listens and starts the thread. Errors  std::invalid_argument: the address cannot be used, and why.
   server(server_options options, std::shared_ptr<site> shown);
-  /// Gives clients their last events and ends the thread.
+  /// Gives clients their last events, slow ones at most `goodbye_patience` to read them, and ends the thread.
   ~server();
   server(const server&) = delete;
   server& operator=(const server&) = delete;

@@ -1,6 +1,7 @@
 #include "actors/core/actor.hpp"
 #include "apps/web/live_site.hpp"
 #include "apps/web/view_json.hpp"
+#include "tests/apps/served.hpp"
 
 #include <caf/actor_system_config.hpp>
 #include <doctest/doctest.h>
@@ -15,6 +16,7 @@
 
 using namespace poseidon;
 using namespace poseidon::web;
+using namespace poseidon::web::test;
 using std::chrono::milliseconds;
 
 struct block_here {
@@ -24,64 +26,6 @@ struct block_here {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(block_here)
 
 namespace {
-
-constexpr milliseconds deadline{20000};
-
-/// Writes `head` on a new connection.
-std::shared_ptr<tcp_socket> ask(const server& s, const std::string& head) {
-  auto socket = connect_to(s.address(), deadline);
-  socket->write(std::as_bytes(std::span(head)));
-  return socket;
-}
-
-/// The bytes received until the other side closes, `enough` is seen, or the deadline has passed.
-std::string read_until(tcp_socket& socket, const std::string& enough = "") {
-  std::string out;
-  char buffer[65536];
-  while (enough.empty() || out.find(enough) == std::string::npos) {
-    iovec part{buffer, sizeof buffer};
-    const auto n = socket.read_some(std::span(&part, 1), deadline);
-    REQUIRE(n.has_value());
-    if (*n == 0) break;
-    out.append(buffer, *n);
-  }
-  return out;
-}
-
-std::string get(const server& s, const std::string& path, const std::string& more = "",
-                const std::string& host = "localhost") {
-  auto socket = ask(s, "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n" +
-                           more + "\r\n");
-  return read_until(*socket);
-}
-
-bool answers(const std::string& got, int status) {
-  return got.starts_with("HTTP/1.1 " + std::to_string(status) + " ");
-}
-
-class counting_feed : public feed {
- public:
-  std::string next() override {
-    return "data: " + std::to_string(count_++) + std::string(padding_, 'x') + "\n\n";
-  }
-  explicit counting_feed(std::size_t padding) : padding_(padding) {}
-
- private:
-  std::size_t count_ = 0, padding_;
-};
-
-class small_site : public site {
- public:
-  explicit small_site(std::size_t padding = 0) : padding_(padding) {}
-  answer get(const request& r) override {
-    if (r.path == "/events")
-      return {{200, "text/event-stream", "", ""}, std::make_unique<counting_feed>(padding_)};
-    return {{200, "text/plain", "you are at " + r.path, ""}, {}};
-  }
-
- private:
-  std::size_t padding_;
-};
 
 /// Counts its answers; the first waits for the test.
 class counting_site : public site {
@@ -100,13 +44,6 @@ class counting_site : public site {
  private:
   int count_ = 0;
 };
-
-server_options quick() {
-  server_options o;
-  o.at = {"127.0.0.1", 0};
-  o.tick = milliseconds{5};
-  return o;
-}
 
 /// Answers /late when the test allows it, and everything else immediately.
 class late_site : public site {
@@ -268,36 +205,6 @@ TEST_CASE("server: who asks for much at once has one answer in each turn, and ot
   CHECK(shown->number_of_one <= 5);
 }
 
-TEST_CASE("server: a reader of events that keeps sending is sent away, and keeps nobody waiting") {
-  server s(quick(), std::make_shared<small_site>());
-  auto flood = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  (void)read_until(*flood, "data: 0");
-  const std::string bytes(100'000, 'x');
-  bool sent_away = false;
-  try {
-    while (true) flood->write(std::as_bytes(std::span(bytes)));
-  } catch (const socket_error&) {
-    sent_away = true;
-  }
-  CHECK(sent_away);
-  CHECK(answers(get(s, "/while"), 200));
-}
-
-TEST_CASE("server: who does not read is sent away when too much waits for it") {
-  auto o = quick();
-  o.most_unread_bytes = 1'000'000;
-  constexpr std::size_t one_event = 32'000'000;  // more than the system keeps of a connection
-  server s(o, std::make_shared<small_site>(one_event));
-  auto deaf = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  CHECK(answers(get(s, "/while"), 200));
-  std::size_t got = 0;
-  try {
-    got = read_until(*deaf).size();
-  } catch (const socket_error&) {  // a reset is an end, too
-  }
-  CHECK(got < one_event);
-}
-
 TEST_CASE("server: who says nothing is sent away, who speaks slowly as well") {
   auto o = quick();
   o.patience = milliseconds{30};
@@ -306,19 +213,6 @@ TEST_CASE("server: who says nothing is sent away, who speaks slowly as well") {
   CHECK(read_until(*silent).empty());
   auto slow = ask(s, "GET / HT");
   CHECK(read_until(*slow).empty());
-}
-
-TEST_CASE("server: a stream is given what is new, and one that is not read holds nobody up") {
-  server s(quick(), std::make_shared<small_site>(300'000));
-  auto deaf = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  auto listener = ask(s, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n");
-  const auto heard = read_until(*listener, "data: 20x");
-  CHECK(heard.find("text/event-stream") != std::string::npos);
-  CHECK(heard.find("data: 19x") != std::string::npos);
-  CHECK(answers(get(s, "/while"), 200));
-  // The deaf one has been skipped, not queued for: what it gets when it listens is not all that there was.
-  const auto late = read_until(*deaf, "data: 9x");
-  CHECK(late.find("data: 8x") != std::string::npos);
 }
 
 TEST_CASE("server: an address that cannot be had is the user's to read") {
