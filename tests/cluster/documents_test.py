@@ -135,7 +135,8 @@ class Documents(unittest.TestCase):
 
     def test_every_option_of_a_script_is_on_its_page(self):
         package, page = cluster.ROOT / "apps/python/poseidon", (cluster.ROOT / "docs/pytorch.md").read_text()
-        names = re.findall(r'"([a-z-]+)"', re.search(r"^OPTIONS = \((.*?)\)", (package / "options.py").read_text(), re.M | re.S)[1])
+        lists = re.findall(r"^(?:OPTIONS|OF_PYTORCH) = \((.*?)\)", (package / "options.py").read_text(), re.M | re.S)
+        names = re.findall(r'"([a-z-]+)"', " ".join(lists))
         self.assertGreater(len(names), 10)
         keywords = re.search(r"^def join\(.*?, \*, (.*?)\*\*options", (package / "torch/__init__.py").read_text(), re.M | re.S)[1]
         names = [name.replace("-", "_") for name in names]

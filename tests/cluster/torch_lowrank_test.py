@@ -96,7 +96,7 @@ print("digest", digest(net), wrong or "right", flush=True)
 """
 ADVISED = """
 client = poseidon.join(net, optimizer)
-client._waits.end = lambda since, now: 'mode="local" would hide it'
+client._waits.trained = lambda times: 'mode="local" would hide it'
 loss_of(net, 0, poseidon.rank()).backward()
 poseidon.leave()
 """

@@ -6,17 +6,17 @@ import cluster
 import programs
 
 SCRIPT = """
-from poseidon.torch.waits import Waits
+from poseidon.torch.waits import Clockwork, Waits
 
 def said(forward, backward, wait, clocks=200):
-    waits, now, lines = Waits(), 0.0, []
+    clockwork, waits, now, lines = Clockwork(), Waits(), 0.0, []
     for clock in range(clocks):
         slow = 50.0 if clock < 5 else 0.0  # routes change
-        waits.gradient(now + slow + forward)
-        waits.gradient(now + slow + forward + backward / 2)
+        clockwork.gradient(now + slow + forward)
+        clockwork.gradient(now + slow + forward + backward / 2)
         since = now + slow + forward + backward
         now = since + wait
-        lines.append(waits.end(since, now))
+        lines.append(waits.trained(clockwork.end(since, now)))
     return [line for line in lines if line is not None]
 
 (line,) = said(0.3, 0.6, 1.1)

@@ -2,27 +2,28 @@
 
 import os
 import re
-from typing import Dict
+from typing import Dict, Sequence
 
 # The environment's names of the options, without "POSEIDON_".
 OPTIONS = ("listen", "nodes", "join", "token", "token-file", "tls-cert", "tls-key", "tls-ca", "silence-limit", "progress-limit", "link-mbit", "routes", "rank",
            "wire", "on-loss", "replay-gflops", "trace", "graph", "web", "web-token-file")
+OF_PYTORCH = ("lossy",)  # which poseidon.torch has beside them
 
 
 class PoseidonError(RuntimeError):
     """What Poseidon refuses, or why a run is over: one line for the user."""
 
 
-def options_from(given: Dict[str, object]) -> Dict[str, str]:
-    """The options of a run: those given as keywords (`token_file=...`), the others from POSEIDON_TOKEN_FILE and so on."""
-    out = {}
-    for name in OPTIONS:
+def options_from(given: Dict[str, object], more: Sequence[str] = ()) -> Dict[str, str]:
+    """The options of a run: those given as keywords (`token_file=...`), the others from POSEIDON_TOKEN_FILE and so on. `more`: names beside OPTIONS."""
+    out, known = {}, (*OPTIONS, *more)
+    for name in known:
         value = given.get(name.replace("-", "_"), os.environ.get("POSEIDON_" + name.replace("-", "_").upper()))
         if value is not None and value != "":
             out[name] = str(value)
-    unknown = [key for key in given if key.replace("_", "-") not in OPTIONS]
+    unknown = [key for key in given if key.replace("_", "-") not in known]
     if unknown:
-        raise PoseidonError(f'there is no option "{unknown[0]}"; there are: ' + ", ".join(name.replace("-", "_") for name in OPTIONS))
+        raise PoseidonError(f'there is no option "{unknown[0]}"; there are: ' + ", ".join(name.replace("-", "_") for name in known))
     return out
 
 

@@ -25,6 +25,7 @@ from typing import Callable, Optional, Sequence
 from torch import nn, optim
 
 from ..library import PoseidonError, options_from, reason_of
+from ..options import OF_PYTORCH
 from .agreed import Progress
 from .client import Client
 from .distributed import DistributedDataParallel
@@ -69,17 +70,17 @@ def join(model: nn.Module, optimizer: Optional[optim.Optimizer] = None, mode: st
         if mode not in ("auto", "ddp"):
             raise PoseidonError(f'outer=... and mode="{mode}" exclude each other: with outer steps each worker\'s optimizer makes its steps at once')
         require_all_of_model(model, optimizer)
-        return OuterClient.begun(model, optimizer, state, options_from(options), outer=outer, **said)
+        return OuterClient.begun(model, optimizer, state, options_from(options, OF_PYTORCH), outer=outer, **said)
     if mode in ("auto", "ddp"):
         require_all_of_model(model, optimizer)
-        return Client.begun(model, optimizer, state, options_from(options), **said)
+        return Client.begun(model, optimizer, state, options_from(options, OF_PYTORCH), **said)
     if state is not None:
         raise PoseidonError(f'state=[...] is for workers that join later, which mode "{mode}" cannot let in: mode="ddp" does')
     if optimizer is None:
         raise PoseidonError(f'mode "{mode}" needs the optimizer, which makes its steps in it: join(model, optimizer), or '
                             'mode="ddp"')
     kind = ShardsClient if mode == "shards" else LocalClient
-    return kind(model, optimizer, options_from(options), **said).begin()
+    return kind(model, optimizer, options_from(options, OF_PYTORCH), **said).begin()
 
 
 def _joined() -> Client:

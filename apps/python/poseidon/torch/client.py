@@ -14,6 +14,7 @@ from .carried import Carried
 from .carried_samplers import Samplers
 from .exchangeable import is_empty
 from .joined import Joined
+from .ladder import LEAST
 from .newcomers import Newcomers, name_of_run
 from .weights import Weights
 
@@ -51,6 +52,12 @@ class Client(Joined):
             except LeftOut as error:
                 print(f"poseidon: {error}", file=sys.stderr, flush=True)
 
+    def begin(self) -> "Client":
+        super().begin()
+        if self.votes is not None:
+            self._tell(f'lossy="{self.votes.ladder.harshest}": after some twenty steps gradients may be rounded, where that makes a step faster; a line says so then')
+        return self
+
     def _shared(self) -> List[Tuple[str, torch.Tensor]]:
         compared = [] if self.newcomers is None else [self.newcomers.entry()]
         return [("worker 0 names the run", self._name), *compared]
@@ -58,6 +65,8 @@ class Client(Joined):
     def _came(self, states: List[dict]) -> None:
         self._name = torch.tensor(list(name_of_run(states)), dtype=torch.uint8)
         self.lowrank = int(states[0].get("lowrank", 0))
+        if self.votes is not None:
+            self.run.wire(self.votes.ladder.came(states[0]["lossy"]))
         self.samplers.came(states[1:], self.run.first_clock)
 
     # -- what a Sampler asks
@@ -103,7 +112,7 @@ class Client(Joined):
 
     def _reached(self) -> None:
         if self._passes.reached():
-            self._waits.gradient(time.perf_counter())
+            self._clockwork.gradient(time.perf_counter())
 
     def _reached_again(self, i: int) -> str:
         return (f'"{self.names[i]}" was reached again by a backward pass after its gradient had left: {self.fired[i]} times, in its '
@@ -141,7 +150,8 @@ class Client(Joined):
     def _give_state(self) -> Tuple[int, int, int]:
         """What this step computes with: nothing of it has changed since the last one ended, but the buffers, in a forward pass."""
         self._take_buffers()
-        return self.newcomers.give([{"run": self.id, "lowrank": self.lowrank}, *self.samplers.states()], {} if self.buffers is None else self.buffers.of_last_step(self.run, len(self.declared)))
+        lossy = {} if self.votes is None else {"lossy": self.votes.ladder.state()}
+        return self.newcomers.give([{"run": self.id, "lowrank": self.lowrank, **lossy}, *self.samplers.states()], {} if self.buffers is None else self.buffers.of_last_step(self.run, len(self.declared)))
 
     def _push(self, i: int) -> None:
         factors = self.factors
@@ -225,19 +235,32 @@ class Client(Joined):
         for i in self._not_pushed():
             self._push(i)
         self._push_buffers()
+        if self.votes is not None:
+            self.votes.push(self.run, self.clock, self._rounded)
         if not self._alone:
             since = time.perf_counter()
             self._wait_for_pushes()
             self._means.collect(self.clock + 1, self.lent, self._take)
             self.members.follow(self.clock)
             self.weights.correct(self.clock, self.parameters)
-            line = self._waits.end(since, time.perf_counter())
-            if line is not None and self.rank == 0 and not self.quiet and not self.lowrank:  # which mode "local" has not
-                print(f"poseidon: {line}", file=sys.stderr, flush=True)
+            times = self._clockwork.end(since, time.perf_counter())
+            if self.votes is not None:
+                self._tell(self.votes.take(self.run, self.clock, self.members.views[-1], times))
+            elif not self.lowrank:  # what mode "local" has, too
+                self._tell(self._waits.trained(times))
         if not self.expected:
             self._tell_order(list(self.fired))
         self._end_clock()
         self._take_buffers()
+
+    def _tell(self, line: Optional[str]) -> None:
+        if line and self.rank == 0 and not self.quiet:
+            print(f"poseidon: {line}", file=sys.stderr, flush=True)
+
+    def _rounded(self) -> float:
+        """The part of all bytes that a format changes; factors are none of them."""
+        sizes = {i: p.numel() for i, p in enumerate(self.parameters) if self.factors is None or not self.factors.on_factors(i)}
+        return sum(size for i, size in sizes.items() if size >= LEAST and self.declared.bundle_of(i) is None) / max(1, sum(sizes.values()))
 
     def _require_same_model(self) -> None:
         """All that trains is exchanged."""
@@ -305,9 +328,7 @@ class Client(Joined):
         places = [0] * len(last_first)
         for place, number in enumerate(reversed(last_first)):
             places[number] = place
-        if self.buffers is not None:
-            places.append(len(places))
-        self.run.order(places)
+        self.run.order(places + list(range(len(places), self._declared_in_all)))
 
     def _end_clock(self) -> None:
         # In its first clock a gradient leaves at the end, from then on at its last pass of a clock, during backward.

@@ -13,6 +13,7 @@ from torch import nn, optim
 from torch.utils import _pytree
 
 from ..library import PoseidonError, options_from
+from ..options import OF_PYTORCH
 from ..options import has_others
 from .client import Client
 from .comm_hooks import format_of, lowrank_of, without_effect
@@ -51,7 +52,7 @@ def _free_port() -> int:
 def _world(**given) -> Dict[str, str]:
     """The options of the run, those `given` before the environment's. Who else is there say POSEIDON_..., the script's process group, or torchrun's
     variables."""
-    options = options_from({name: value for name, value in given.items() if value is not None})
+    options = options_from({name: value for name, value in given.items() if value is not None}, OF_PYTORCH)
     if has_others(options):
         return options
     if dist.is_available() and dist.is_initialized():
@@ -88,7 +89,7 @@ class DistributedDataParallel(nn.Module):
 
     def __init__(self, module: nn.Module, device_ids=None, output_device=None, dim=0, broadcast_buffers=True, process_group=None, *positional,
                  optimizer: Optional[optim.Optimizer] = None, state: Optional[Sequence[object]] = None, quiet: bool = False,
-                 routes: Optional[str] = None, rank: Optional[int] = None, **others):
+                 routes: Optional[str] = None, rank: Optional[int] = None, lossy: Optional[str] = None, **others):
         super().__init__()
         if device_ids and len(device_ids) > 1:
             raise PoseidonError(f"device_ids has {len(device_ids)} devices, expected one: start a process for each")
@@ -119,7 +120,7 @@ class DistributedDataParallel(nn.Module):
         said = {"broadcast_buffers": broadcast_buffers, "quiet": quiet,
                 "ignored": frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))}
         self.parameters_to_ignore = set(said["ignored"])
-        world = _world(routes=routes, rank=rank)
+        world = _world(routes=routes, rank=rank, lossy=lossy)
         if state is not None and optimizer is not None:
             raise PoseidonError("state=[...] is for workers that join later, which the mode of optimizer=... cannot let in: leave optimizer out, and name it "
                                 "in state")
@@ -177,6 +178,9 @@ class DistributedDataParallel(nn.Module):
                 print(f"poseidon: powerSGD_hook: without effect: {line}", file=sys.stderr, flush=True)
 
     def _travel_as(self, form: str) -> None:
+        if self.client.votes is not None:
+            raise PoseidonError(f'register_comm_hook() and lossy="{self.client.votes.ladder.harshest}" exclude each other: a hook is the format, lossy the roughest one that '
+                                "Poseidon may choose")
         if self.client.pushed:
             raise self.client.failed("register_comm_hook() between backward() and step(), when gradients have left already: call it before backward()")
         self.client.run.wire(form)

@@ -14,13 +14,15 @@ from .exchangeable import is_empty, require_exchangeable, require_statistics
 from .factors import Factors
 from .gpu import Gpus
 from .hooks import leaf_hook
+from .ladder import harshest_of
 from .means import Means
 from .members import Members
 from .newcomers import Newcomers
 from .passes import Passes
 from .state import Buffers, FirstState
 from .traits import traits_of
-from .waits import Waits
+from .votes import Votes
+from .waits import Clockwork, Waits
 
 
 class Joined:
@@ -31,6 +33,7 @@ class Joined:
     _bundled = True  # small parameters travel together
     _outlives_losses = False  # the others go on without a worker that is lost
     _no_lowrank: Optional[str] = None  # why no gradient goes by low rank
+    _no_lossy: Optional[str] = None  # why no format can be chosen
     say: Optional[Callable[[str], None]] = None
 
     def __init__(self, model: nn.Module, options: Dict[str, str], trained: Optional[List[nn.Parameter]] = None, *,
@@ -65,6 +68,11 @@ class Joined:
             require_statistics(model)
         if options.get("routes") == "lowrank" and self._no_lowrank is not None:
             raise PoseidonError(f'routes is "lowrank", and {self._no_lowrank}')
+        harshest = harshest_of(told)
+        if harshest is not None and self._no_lossy is not None:
+            raise PoseidonError(f'lossy is "{harshest}", and {self._no_lossy}')
+        told.pop("lossy", None)
+        self.votes = Votes(harshest) if harshest is not None and self._has_others else None
         self.run = Run(told, quiet, traits_of(self.parameters))
         self.members = Members(self.run, quiet)
         self.outlives_losses = told.get("on-loss") == "go-on"
@@ -82,7 +90,7 @@ class Joined:
         self.failure: Optional[str] = None
         self.paused = 0  # within so many no_sync()
         self._begun = -1  # the clock whose routes are known
-        self._waits = Waits()
+        self._clockwork, self._waits = Clockwork(), Waits()
         self._kept: list = []
         self._passes: Optional[Passes] = None
         self._frozen = [(name, p) for name, p in model.named_parameters() if not p.requires_grad and name not in ignored]
@@ -123,6 +131,9 @@ class Joined:
                 kept.append(self.buffers.declared())
                 declared.append(("buffers of worker 0", (self.buffers.words,), kept[-1].data_ptr()))
             more = self._more_means()
+            if self.votes is not None:
+                more.append(self.votes.declared(len(declared) + len(more)))
+            self._declared_in_all = len(declared) + len(more)
             self.run.declare(declared + more, self.declared.kinds() + [GIVEN] * (self.buffers is not None) + [BUNDLE] * len(more))
             self._declared()
             routes = torch.tensor([self._wants_factors, self.lowrank], dtype=torch.uint8)  # worker 0's option counts

@@ -32,6 +32,7 @@ class LocalClient(PutOff):
     _rule = OWN
     _means_in_grad = False  # each parameter is stepped as soon as its mean has come
 
+    _no_lossy = "mode \"local\" and optimizer= have wire=, the format itself: mode=\"ddp\" has lossy"
     _no_lowrank = "mode \"local\" and optimizer= send whole gradients, or factors: mode=\"ddp\" has low rank, or leave routes out"
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):

@@ -37,6 +37,7 @@ def _require_one_optimizer(model: nn.Module, optimizer: Optional[optim.Optimizer
 
 
 class OuterClient(Client):
+    _no_lossy = "with outer=... wire= is the format: leave one of the two out"
     _no_lowrank = "with outer=... what a worker has moved leaves as a whole: leave one of the two out"
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, outer: Outer, options: Dict[str, str], *, broadcast_buffers: bool = True,

@@ -55,6 +55,7 @@ class ShardsClient(LocalClient):
     _bundled = False  # a shard makes the steps of each by itself
     _large = 1 << 62  # values: taking them over costs the same for every parameter
 
+    _no_lossy = "in mode \"shards\" wire= is the format, for the whole run: mode=\"ddp\" has lossy"
     _no_lowrank = "in mode \"shards\" the workers make the optimizer's steps with whole gradients: mode=\"ddp\" has low rank, or leave routes out"
 
     def __init__(self, model: nn.Module, optimizer: optim.Optimizer, options: Dict[str, str], **said):

@@ -61,6 +61,8 @@ def _require_whole(client: Client) -> None:
     if client.lowrank:
         raise PoseidonError('DistributedDataParallel.join() with routes="lowrank": its last exchange carries parameters bit for bit; leave routes out, or give '
                             "each worker as many batches")
+    if client.votes is not None:
+        raise PoseidonError("DistributedDataParallel.join() with lossy=: a worker without batches has no steps to measure; give wire=, or each worker as many batches")
     if client.buffers is not None:
         raise PoseidonError("DistributedDataParallel.join(): the model has buffers, which all workers take from worker 0 in each step, also when it has no "
                             "batches left: broadcast_buffers=False, or as many batches on each worker (drop_last=True)")
