@@ -14,8 +14,9 @@ from elastic_world import EXACT
 from launchers_test import LAUNCH, yaml
 from torch_restarts_test import ELASTIC, KILL
 
-# As srun --label does: lines of several tasks do not mix.
-SRUN = launchers_test.SRUN.replace('"$@" < /dev/null &', '"$@" < /dev/null > >(trap "" TERM; exec sed -u "s/^/$i: /") 2>&1 &')
+# As srun --label does: lines of several tasks do not mix, nor those of a task's two streams.
+LABELLED = '>(trap "" TERM; exec sed -u "s/^/$i: /")'
+SRUN = launchers_test.SRUN.replace('"$@" < /dev/null &', f'"$@" < /dev/null 2> {LABELLED} > {LABELLED} &')
 assert SRUN != launchers_test.SRUN
 SAVES = """
 import signal, sys
