@@ -33,6 +33,7 @@ import unittest
 
 from endless import ENDLESS, die_with_parent, go_behind, is_endless  # noqa: F401
 from ports import reserved_address  # noqa: F401
+from seen_processes import processes_of, threads_of  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
@@ -111,7 +112,7 @@ class Node:
                     raise AssertionError(f"no line like /{pattern}/ before the end of {self}")
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise AssertionError(f"no line like /{pattern}/ in {seconds} s from {self}")
+                    raise AssertionError(f"no line like /{pattern}/ in {seconds} s from {self}\n{threads_of(self.pid)}")
                 self._changed.wait(min(left, 0.5))
 
     def wait(self, seconds=PATIENCE_S):
@@ -125,7 +126,7 @@ class Node:
                 break
             said = len(self.lines)
         if code is None:
-            raise AssertionError(f"no end in {seconds} s of {self}")
+            raise AssertionError(f"no end in {seconds} s of {self}\n{threads_of(self.pid)}")
         for reader in self._readers:
             reader.join(DEADLINE_S)
         return code
@@ -344,18 +345,6 @@ def assert_same_state(one, other):
     a, b = ([(number, value)
              for number, _, value in _fields(pathlib.Path(path).read_bytes()) if number != 2] for path in (one, other))
     assert a and a == b, f"{one} and {other} differ"
-
-
-def processes_of(folder):
-    """Pids of living processes whose command line names `folder`: a test must leave none."""
-    found = []
-    for entry in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            words = (entry / "cmdline").read_bytes()
-            state = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0]
-            if str(folder).encode() in words and int(entry.name) != os.getpid() and state != "Z":
-                found.append(int(entry.name))
-    return found
 
 
 def wait_until(condition, what, seconds=PATIENCE_S):
