@@ -276,13 +276,13 @@ class server::loop {
     }
   }
 
-  void count_streams() {
+  void tick_site() {
     site_->tick(static_cast<std::size_t>(std::count_if(
         connections_.begin(), connections_.end(), [](auto& c) { return c.streams != nullptr; })));
   }
 
   void tick() {
-    count_streams();
+    tick_site();
     for (auto& c : connections_) {
       if (!c.streams || c.over || c.waiting() >= slow_bytes) continue;
       c.out = c.streams->next();
@@ -305,7 +305,7 @@ class server::loop {
   /// Sends each stream its last events, behind what a slow reader still has to read.
   void say_goodbye() {
     const auto until = clock::now() + options_.goodbye_patience;
-    count_streams();
+    tick_site();
     for (auto& c : connections_) {
       if (c.over) continue;
       if (c.streams) c.out += c.streams->next();

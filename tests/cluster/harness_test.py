@@ -66,15 +66,15 @@ class Harness(unittest.TestCase):
 
             def wait(seconds):
                 slow.wait_for("a line", since=len(slow.lines))
-                if len(slow.waits) == 3:
+                if len(waits) == 3:
                     (c.folder / "goes").touch()
                     return looked()
-                slow.waits.append(seconds)
+                waits.append(seconds)
                 raise subprocess.TimeoutExpired("slow", seconds)
-            slow.waits = []
+            waits = []
             with unittest.mock.patch.object(slow.process, "wait", wait):
                 self.assertEqual(slow.wait(seconds=7), 0)
-            self.assertEqual(slow.waits, [7 * cluster.SLACK] * 3)
+            self.assertEqual(waits, [7 * cluster.SLACK] * 3)
 
     def test_exit_codes_and_both_streams_are_kept(self):
         with cluster.Cluster() as c:

@@ -92,6 +92,16 @@ def preload(modules):
     return preloaded.Preloaded(PYTHON, modules, cluster.die_with_parent)
 
 
+def same_digest(test, workers):
+    """All have ended well, with the same line of a digest, which this returns."""
+    digests = set()
+    for worker in workers:
+        test.assertEqual(worker.wait(), 0, worker)
+        digests.add(worker.wait_for("^digest (.*)")[1])
+    test.assertEqual(len(digests), 1, digests)
+    return digests.pop()
+
+
 def each_is_refused(test, head, scripts):
     """`scripts`: by name, that of an only worker, and what "refused: " is followed by."""
     for name, (script, text) in scripts.items():

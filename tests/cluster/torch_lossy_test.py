@@ -76,8 +76,9 @@ from poseidon.torch.waits import Times
 def walk(seed):
     at = random.Random(seed)
     harshest = at.choice(RUNGS[1:])
-    workers, number, first, changes = {n: Ladder(harshest) for n in range(at.choice([1, 2, 3]))}, 9, 0, []
-    knows = {n: View(0, tuple(workers)) for n in workers}
+    workers, number, changes = {n: Ladder(harshest) for n in range(at.choice([1, 2, 3]))}, 9, 0
+    view = View(0, tuple(workers))
+    knows = {n: view for n in workers}
     speed = {form: at.uniform(0.1, 1) for form in RUNGS}
     for clock in range(120):
         if at.random() < 0.04:
@@ -92,25 +93,25 @@ def walk(seed):
         votes = [vote for vote in (ladder.vote(lambda: at.random()) for ladder in workers.values()) if vote is not None and at.random() < 0.9]
         for n, ladder in workers.items():
             ladder.follow(knows[n])
-            knows[n] = View(knows[n].first_clock, tuple(workers)) if knows[n].seats == tuple(workers) else View(clock, tuple(workers))
+            knows[n] = view
             step = speed[ladder.form] * at.uniform(0.9, 1.5)
             ladder.trained(clock, None if at.random() < 0.05 else Times(step, 0.1 * step, at.uniform(0, 0.9) * step))
         if votes:
             mean = [sum(values) / len(workers) for values in zip(*votes)]
             decided = {ladder.decide(clock + 1, mean) for ladder in workers.values()}
             assert len({d.form for d in decided}) == 1, (seed, clock, decided)
-            changes.append(clock)
+            changes += 1
         forms = {ladder.form for ladder in workers.values()}
         assert len(forms) == 1, (seed, clock, forms)
         assert RUNGS.index(forms.pop()) <= RUNGS.index(harshest), seed
-    return len(changes)
+    return changes
 
 found = [walk(seed) for seed in range(int(sys.argv[1]), int(sys.argv[1]) + int(sys.argv[2]))]
 assert sum(found) > len(found) / 2, found
 print("fine", flush=True)
 """
 
-WORLD = """
+WORLD = programs.REFUSED + """
 import ast, hashlib, os, sys
 import torch
 from torch import nn
@@ -132,14 +133,6 @@ def joined():
         poseidon.join(net, optimizer, state=state, lossy=how["lossy"])
         return net
     return poseidon.DistributedDataParallel(net, state=state and [optimizer, *state], lossy=how["lossy"])
-
-def refused(call):
-    try:
-        call()
-    except poseidon.PoseidonError as error:
-        print("refused:", error, flush=True)
-    else:
-        print("not refused", flush=True)
 
 def step(run):
     optimizer.zero_grad()
@@ -203,19 +196,11 @@ poseidon.leave()
 
 
 class Lossy(unittest.TestCase):
-    def alike(self, workers):
-        digests = set()
-        for worker in workers:
-            self.assertEqual(worker.wait(), 0, worker)
-            digests.add(worker.wait_for("^digest (.*)")[1])
-        self.assertEqual(len(digests), 1, digests)
-        return digests.pop()
-
     def trained(self, times, lossy="int4", **how):
         """The line of formats, and the digest, of two workers, and what worker 0 has said."""
         with programs.Programs() as c:
             workers = c.workers(TRAIN, 2, repr({"times": times, "lossy": lossy, **how}))
-            digest = self.alike(workers)
+            digest = programs.same_digest(self, workers)
             forms = {worker.wait_for("^forms (.*)")[1] for worker in workers}
             self.assertEqual(len(forms), 1, forms)
             return forms.pop(), digest, "\n".join(workers[0].errors)
@@ -253,7 +238,7 @@ class Lossy(unittest.TestCase):
             workers = c.workers(JOINS, 2, how, each=lambda place: first[place])
             workers[0].wait_for("^trains")
             workers += c.workers(JOINS, 1, how, env=(("POSEIDON_JOIN", address), ("POSEIDON_SILENCE_LIMIT", cluster.PATIENT_SILENCE_S)))
-            self.alike(workers)
+            programs.same_digest(self, workers)
             workers[2].wait_for("^begins in int8")
 
     def test_who_is_left_stays_equal(self):
@@ -262,7 +247,7 @@ class Lossy(unittest.TestCase):
                 workers = c.workers(TRAIN, 3, repr({"times": FASTER, "lossy": "int4", "dies": (1, dies)}))
                 died = [worker for worker in workers if worker.wait() == -9]
                 self.assertEqual(len(died), 1, workers)
-                self.alike([worker for worker in workers if worker not in died])
+                programs.same_digest(self, [worker for worker in workers if worker not in died])
 
     def test_what_is_refused(self):
         programs.each_is_refused(self, WORLD, REFUSALS)

@@ -185,12 +185,7 @@ class Lowrank(unittest.TestCase):
 
     def alike(self, workers):
         """All have ended, with the same bits, and what they have seen is right."""
-        digests = set()
-        for worker in workers:
-            self.assertEqual(worker.wait(), 0, worker)
-            digests.add(worker.wait_for("^digest (.*)")[1])
-        self.assertEqual(len(digests), 1, digests)
-        self.assertIn("right", digests.pop())
+        self.assertIn("right", programs.same_digest(self, workers))
 
     def test_parameters_that_lie_in_another_order_go_as_they_lie(self):
         with programs.Programs() as c:
