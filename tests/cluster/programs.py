@@ -98,7 +98,7 @@ def same_digest(test, workers):
     for worker in workers:
         test.assertEqual(worker.wait(), 0, worker)
         digests.add(worker.wait_for("^digest (.*)")[1])
-    test.assertEqual(len(digests), 1, digests)
+    test.assertEqual(len(digests), 1, "\n".join(map(str, workers)))
     return digests.pop()
 
 
