@@ -172,12 +172,18 @@ class Browser:
         self.wait_for("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(true))))", "drawn")
 
     def click(self, selector):
-        """With a mouse, in the middle of the element."""
-        x, y = self.value(f"(() => {{ const r = document.querySelector({json.dumps(selector)}).getBoundingClientRect(); "
-                          "return [r.x + r.width / 2, r.y + r.height / 2]; })()")
-        for kind in ("mouseMoved", "mousePressed", "mouseReleased"):
-            self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="none" if kind == "mouseMoved" else "left", clickCount=1)
+        """With a mouse, in the middle of the element. What moves away meanwhile, as when a line above it gets longer, is aimed at again."""
+        selector = json.dumps(selector)
+        self.value("(window.aimed ?? document.addEventListener('click', e => { window.hit ||= e.target.closest(window.aimed) !== null; }, true),"
+                   f" window.hit = false, window.aimed = {selector})")
 
+        def hit():
+            x, y, in_sight = self.value(f"""(() => {{ const aimed = document.querySelector({selector}), r = aimed.getBoundingClientRect();
+                const x = r.x + r.width / 2, y = r.y + r.height / 2; return [x, y, aimed.contains(document.elementFromPoint(x, y))]; }})()""")
+            for kind in ("mouseMoved", "mousePressed", "mouseReleased") if in_sight else ():
+                self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="none" if kind == "mouseMoved" else "left", clickCount=1)
+            return self.value("window.hit")
+        cluster.wait_until(hit, f"{selector} is clicked")
     def press(self, key, text=None):
         codes = {"Enter": 13, "Escape": 27, "ArrowRight": 39, "ArrowLeft": 37, "ArrowDown": 40, "ArrowUp": 38, "Tab": 9}
         more = {"text": text} if text else {"text": "\r"} if key == "Enter" else {}

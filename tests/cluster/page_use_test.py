@@ -17,6 +17,13 @@ TEXTS = """(() => {
     const r = t.getBoundingClientRect(), of = t.closest('.module, .actor'), box = of ? of.querySelector('rect').getBoundingClientRect() : picture, style = getComputedStyle(t);
     return [t.textContent, parseFloat(style.fontSize) * poseidon.graph.view.scale,
       r.left >= Math.max(box.left, picture.left) - 0.5 && r.right <= Math.min(box.right, picture.right) + 0.5, contrast(style.fill, ground)]; }); })()"""
+# From now on each answer waits until `held[i].go()` is called, and the graph is asked for: held[0]. `taken`: its reader has it.
+HOLD_ANSWERS = """(window.held = [], window.asked = window.fetch, window.fetch = async (...what) => {
+    const answer = await asked(...what), one = {};
+    held.push(one);
+    await new Promise(go => one.go = go);
+    setTimeout(() => one.taken = true);
+    return answer; }, poseidon.store.graph.rev = -1)"""
 FIGURES = "[...document.querySelectorAll('[data-figure]')].map(e => e.dataset.figure)"
 
 
@@ -72,6 +79,23 @@ class Used(ShownPage):
         self.assertLess(b.value("poseidon.store.graph.nodes.length"), 10)
         self.cluster.node("--join", address, "--devices", "cpu:1")
         b.wait_for("poseidon.store.graph.nodes.some(n => n.name === 'layer conv1 [0]')", "the actors of the run are shown")
+        self.assertEqual(b.complaints(), [])
+
+    def test_who_chooses_a_worker_while_the_graph_of_another_is_asked_for_sees_the_one_that_was_chosen(self):
+        self.two_nodes(self.small())
+        b = self.look()
+        self.shown(b)
+        b.value(HOLD_ANSWERS)
+        b.wait_for("held.length === 1", "the first node's graph is asked for")
+        b.click("#members tr[data-worker='1'] td")
+        b.wait_for("held.length === 2", "worker 1's graph is asked for")
+        for answer, arrives in ((1, "poseidon.store.graph.run.worker === 1"), (0, "held[0].taken")):
+            b.value(f"held[{answer}].go()")
+            b.wait_for(arrives, f"answer {answer} arrives")
+        b.value("window.fetch = asked")
+        ticks = b.value("poseidon.store.ticks")
+        b.wait_for(f"poseidon.store.ticks > {ticks} + 3", "the run goes on")
+        self.assertEqual(b.value("poseidon.store.graph.run.worker"), 1)
         self.assertEqual(b.complaints(), [])
 
     def test_subtitles_can_be_read_and_no_number_is_cut(self):
@@ -130,12 +154,11 @@ class Used(ShownPage):
         b.wait_for(f"{FIGURES}.includes('images/s') && {FIGURES}.includes('left')", "a run that continues has a rate and a time left")
         b.wait_for("/B\\/s/.test(document.getElementById('members').textContent)", "its members have rates")
         # An answer that was asked for before the end, and comes after it.
-        b.value("(window.held = [], window.asked = window.fetch, window.fetch = async what => { const answer = await asked(what); await new Promise(r => held.push(r)); return answer; },"
-                " poseidon.store.graph.rev = -1)")
+        b.value(HOLD_ANSWERS)
         b.wait_for("held.length === 1", "the graph is asked for")
         second.kill()
         b.wait_for("document.getElementById('state').textContent.startsWith('ended: ')", "the run has failed")
-        b.value("(held[0](), poseidon.store.graph.rev)")
+        b.value("(held[0].go(), poseidon.store.graph.rev)")
         b.wait_for("poseidon.store.graph.rev !== -1", "the graph has come")
         with self.subTest("the reason is shown to its end"):
             self.assertEqual(b.value("document.getElementById('state').textContent"), b.value("poseidon.store.why"))

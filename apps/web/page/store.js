@@ -98,6 +98,8 @@ export class Store extends EventTarget {
   #say(kind) { this.dispatchEvent(new Event(kind)); }
 
   #forget() {
+    this.asked = null;  // an answer to what was asked for before is of another worker, or of another run,
+    this.wanted = true; // and so is the graph that is shown
     this.actors = []; this.edges = []; this.spans = new Spans();
     this.points = []; this.tests = []; this.lines = []; this.traffic = []; this.views = [];
     this.lastTick = this.began = this.leftS = null;
@@ -151,17 +153,18 @@ export class Store extends EventTarget {
   }
 
   async #fetchGraph() {
-    if (this.fetching) return;
-    this.fetching = true;
+    if (this.asked) return;
+    const asked = this.asked = {};
     try {
-      const answer = await fetch('api/graph' + this.#query());
-      if (answer.ok) this.#graph(await answer.json());
-    } catch { /* the stream reports that the server has gone, and its next tick fetches the graph again */ }
-    this.fetching = false;
+      const answer = await fetch('api/graph' + this.#query()), graph = answer.ok ? await answer.json() : null;
+      if (graph && asked === this.asked) this.#graph(graph);
+    } catch { /* the stream reports that the server has gone; once it is back, the graph is fetched again */ }
+    if (asked === this.asked) this.asked = null;
   }
 
   #graph(g) {
     this.graph = g;
+    this.wanted = false;
     g.byId = new Map(g.nodes.map(n => [n.id, n]));
     g.routeOf = new Map(g.routes.map(r => [r.layer, r]));
     // A tick may have overtaken this answer, and tells the newer stage.
@@ -171,10 +174,10 @@ export class Store extends EventTarget {
   }
 
   #tick(t) {
-    if (this.graph && t.rev !== this.graph.rev) {
-      // While a run forms, new actors come in bursts, so the page fetches the graph at most once in 0.7 s.
-      this.later ??= setTimeout(() => { this.later = null; this.#fetchGraph(); }, this.graph.nodes.length < 4 ? 0 : 700);
-    }
+    // Revisions are of the whole run: another worker's graph often has the same one.
+    this.wanted ||= t.rev !== this.graph?.rev;
+    // While a run forms, new actors come in bursts, so the page fetches the graph at most once in 0.7 s.
+    if (this.wanted) this.later ??= setTimeout(() => { this.later = null; if (this.wanted) this.#fetchGraph(); }, this.graph?.nodes.length < 4 ? 0 : 700);
     const dt = this.lastTick ? (t.t - this.lastTick) / 1e6 : 0;
     this.lastTick = t.t;
     const share = dt > 0 ? Math.min(1, dt / RATE_OVER_S) : 0;
