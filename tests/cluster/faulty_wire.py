@@ -23,7 +23,7 @@ TO_FIRST, FROM_FIRST = 0, 1
 BLOCK = 16384
 BUFFER = 64 << 10     # bytes in the kernel at each end here: they have left their sender, which would not see that a wire is slow
 SEGMENT = 1460        # bytes, as on Ethernet: loopback's segments do not fit into BUFFER, and a kernel waits long before it splits one
-LATE_S = 0.02         # by so much a paced wire catches up, so that its rate is right where this process waits for a core
+LATE_S = 1            # by so much a paced wire catches up, so that its rate is right where this process waits for a core
 LEAST_FLIPPED = 4096  # a block as long as this holds a chunk's values, or a part of them
 
 
@@ -115,13 +115,17 @@ class FaultyWire:
                 threading.Thread(target=self._carry, args=(direction, source, sink), daemon=True).start()
 
     def _carry(self, direction, source, sink):
-        free_at = 0  # the wire has carried everything by then, if it is paced
+        free_at = 0.0  # the wire has carried everything by then, if it is paced
         with contextlib.suppress(OSError):
             while True:
                 with self._changed:
                     self._changed.wait_for(lambda: not self._held[direction])
                     rate = self._rate
-                block = source.recv(BLOCK)
+                try:
+                    block = source.recv(BLOCK, socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    block = source.recv(BLOCK)
+                    free_at = time.monotonic()  # a wire that had nothing to carry saves up nothing
                 if not block:
                     break
                 with self._changed:  # a block that arrived during the hold waits, too
@@ -136,10 +140,9 @@ class FaultyWire:
                 if pauses:
                     self._pause(self._flap[1])
                 sink.sendall(block)
-                if rate:  # a sleep that was too long shortens the next ones
-                    now = time.monotonic()
-                    free_at = max(free_at, now - LATE_S) + len(block) / rate
-                    time.sleep(max(0, free_at - now))  # the wire's speed, not a wait for something
+                now = time.monotonic()
+                free_at = max(free_at, now - LATE_S) + len(block) / rate if rate else now  # a sleep that was too long shortens the next ones
+                time.sleep(max(0, free_at - now))  # the wire's speed, not a wait for something
             with self._changed:
                 alive = self._open
             if alive:
