@@ -40,6 +40,7 @@ BIN = pathlib.Path(os.environ.get("POSEIDON_BIN", ROOT / "build/release/bin"))
 SLACK = float(os.environ.get("POSEIDON_TEST_SLACK", "1"))  # deadlines are multiplied by this: sanitizers, slow machines
 PAUSE_S = float(os.environ.get("POSEIDON_TEST_PAUSE", "0"))
 PATIENT_SILENCE_S = 60
+HASTY = ("--silence-limit", "auto")  # as users start nodes: for a test that has to see a silent one given up
 PATIENCE_S = 120  # the deadline of a wait, before it is multiplied by SLACK
 DEADLINE_S = PATIENCE_S * SLACK
 SKIPPED = 77
@@ -109,11 +110,16 @@ class Node:
                         return found
                 at = len(self.lines)
                 if self._ended == len(self._readers):
-                    raise AssertionError(f"no line like /{pattern}/ before the end of {self}")
+                    raise AssertionError(f"no line like /{pattern}/ before the end of {self}{self._others()}")
                 left = deadline - time.monotonic()
                 if left <= 0:
-                    raise AssertionError(f"no line like /{pattern}/ in {seconds} s from {self}\n{threads_of(self.pid)}")
+                    raise AssertionError(f"no line like /{pattern}/ in {seconds} s from {self}\n{threads_of(self.pid)}{self._others()}")
                 self._changed.wait(min(left, 0.5))
+
+    def _others(self):
+        """The last lines of the nodes that run beside it: often one of them knows why it waits."""
+        of = [node for cluster in Cluster.unfinished if self in cluster.nodes for node in cluster.nodes if node is not self]
+        return "".join(f"\n{node.name} (pid {node.pid}) said at last:\n" + "\n".join(f"  | {line[:300]}" for line in node.lines[-12:]) for node in of)
 
     def wait(self, seconds=PATIENCE_S):
         """The exit code (negative: the signal that ended it), after all output has been read. Who says something in each of four times so many
@@ -126,7 +132,7 @@ class Node:
                 break
             said = len(self.lines)
         if code is None:
-            raise AssertionError(f"no end in {seconds} s of {self}\n{threads_of(self.pid)}")
+            raise AssertionError(f"no end in {seconds} s of {self}\n{threads_of(self.pid)}{self._others()}")
         for reader in self._readers:
             reader.join(DEADLINE_S)
         return code
@@ -156,8 +162,9 @@ class Node:
 
     def __str__(self):
         """With its last lines; of those of iterations, which drown the others, the last five."""
-        rare = [line for line in self.lines if not line.startswith("iteration ")][-30:]
-        said = "\n".join("  | " + line for line in rare + self.lines[-5:])
+        lines = list(self.lines)
+        rare = [i for i, line in enumerate(lines) if not line.startswith("iteration ")][-30:]
+        said = "\n".join("  | " + lines[i] for i in sorted({*rare, *range(max(0, len(lines) - 5), len(lines))}))
         return f"{self.name} (pid {self.pid}, {' '.join(self.command)}), which said:\n{said}"
 
 
@@ -169,7 +176,7 @@ class Cluster:
     def __init__(self, cwd=None, env=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="poseidon-test-"))
         self.cwd = cwd or ROOT
-        self.env = {**os.environ, **(env or {})}
+        self.env = {**os.environ, "POSEIDON_SILENCE_LIMIT": str(PATIENT_SILENCE_S), **(env or {})}  # of scripts; node() has that of nodes
         self.nodes = []
         Cluster.unfinished.append(self)
 
@@ -200,13 +207,13 @@ class Cluster:
         return node
 
     def node(self, *options, name=None, cwd=None):
-        """poseidon-node with these options."""
+        """poseidon-node with these options. Who trains with others and was given no limit is patient with their silence."""
+        options = patient(options) if {"--join", "--nodes"} & set(options) else options
         return self.start(BIN / "poseidon-node", *options, name=name or f"node{len(self.nodes)}", cwd=cwd)
 
     def first_and_others(self, solver, count, *options, first=()):
         """A listening node on a free port of loopback and count - 1 joiners, all with `options`; `first` is what
         the listening one gets besides."""
-        options = patient(options)
         first = self.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", count, *options, *first)
         address = first.wait_for(LISTENING)[1]
         return [first] + [self.node("--join", address, *options) for _ in range(count - 1)]

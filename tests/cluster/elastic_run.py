@@ -72,7 +72,7 @@ class Elastic(unittest.TestCase):
     def started(self, wanted, *, without=(), first=0, state="all", options=None, ends=None, env=()):
         """One worker: the first of so many, or one that joins. The run ends with so many that are wanted, and `without` those seats."""
         who = {"POSEIDON_LISTEN": self.address, "POSEIDON_NODES": first} if first else {"POSEIDON_JOIN": self.address}
-        variables = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S, **who, **dict(env)}
+        variables = {**EXACT, **who, **dict(env)}
         (worker,) = self.c.workers(SCRIPT, 1, repr(options or {}), repr((wanted, without)), repr(state), repr(ends or {}), env=variables)
         return worker
 

@@ -143,7 +143,7 @@ class Joining(unittest.TestCase):
                 stranger.close()
 
     def test_a_joiner_that_freezes_before_its_first_word_is_noticed(self):
-        first, address = self.first(nodes=3)
+        first, address = self.first(*cluster.HASTY, nodes=3)
         joiner = self.cluster.node("--join", address)
         first.wait_for("joined from")
         joiner.signal(signal.SIGSTOP)

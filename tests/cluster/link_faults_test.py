@@ -21,11 +21,11 @@ class LinkFaults(small_run.Trained):
         """Two nodes, the second behind a faulty wire, which has `fault` from the beginning."""
         solver = small_run.solver(self.cluster.folder, "s", iterations=iterations, **of_solver)
         first = self.cluster.node("--solver", solver, "--listen", "127.0.0.1:0", "--nodes", 2, "--devices", "cpu:1", "--routes", "ps",
-                                  "--survive", 0, *options)
+                                  "--survive", 0, *cluster.HASTY, *options)
         wire = FaultyWire(first.wait_for(cluster.LISTENING)[1])
         self.addCleanup(wire.cut)
         fault(wire)
-        second = self.cluster.node("--join", wire.address, "--devices", "cpu:1", *options)
+        second = self.cluster.node("--join", wire.address, "--devices", "cpu:1", *cluster.HASTY, *options)
         first.wait_for(r"^iteration 3/")
         return wire, first, second
 

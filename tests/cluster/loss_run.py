@@ -66,12 +66,12 @@ class LossRun(unittest.TestCase):
         """The first of so many nodes, which waits for the others."""
         self.solver = small_run.solver(self.cluster.folder, "s", **{"iterations": cluster.ENDLESS, "lr": 0.002, **of_solver})
         node = self.cluster.node("--solver", self.solver, "--listen", "127.0.0.1:0", "--nodes", nodes, "--devices", *self.DEVICES, "--json",
-                                 "--routes", self.ROUTES, *([] if survive is None else ["--survive", survive]), *self.OPTIONS, *options)
+                                 "--routes", self.ROUTES, *([] if survive is None else ["--survive", survive]), *cluster.HASTY, *self.OPTIONS, *options)
         self.address = node.wait_for(r"listening on (127.0.0.1:\d+)")[1]
         return node
 
     def join(self, address, rejoins=False):
-        return self.cluster.node("--join", address, "--devices", *self.DEVICES, "--json", *(() if rejoins else self.OPTIONS))
+        return self.cluster.node("--join", address, "--devices", *self.DEVICES, "--json", *cluster.HASTY, *(() if rejoins else self.OPTIONS))
 
     def address_of(self, node):
         """Where a node listens that has joined."""

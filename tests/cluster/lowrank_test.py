@@ -114,11 +114,10 @@ class Lowrank(small_run.Trained):
         trained = []
         for name in ("one", "two"):
             path = small_run.solver(self.cluster.folder, name, iterations=20, text=routes_test.LENET, lr=0.002)
-            first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--views", schedule, "--nodes", 2, "--routes", "lowrank", "--devices", "cpu:1",
-                                      *cluster.patient(()))
+            first = self.cluster.node("--solver", path, "--listen", "127.0.0.1:0", "--views", schedule, "--nodes", 2, "--routes", "lowrank", "--devices", "cpu:1")
             address = first.wait_for(cluster.LISTENING)[1]
             for _ in range(3):
-                self.cluster.node("--join", address, "--devices", "cpu:1", *cluster.patient(()))
+                self.cluster.node("--join", address, "--devices", "cpu:1")
             self.assertEqual(first.wait(), 0, first)
             for clock in (5, 9, 14):
                 self.assertRegex(first.output, rf"train from iteration {clock} on")

@@ -40,7 +40,7 @@ class OuterRun(loss_run.LossRun):
     def train(self, nodes, *words, name="run", first=(), devices="cpu:1", **of_solver):
         """To the end. Returns the last snapshot."""
         path = small_run.solver(self.cluster.folder, name, **of_solver)
-        options = ("--devices", devices, *cluster.patient(self.OPTIONS))
+        options = ("--devices", devices, *self.OPTIONS)
         words = ["--solver", path, *words, *options]
         if nodes > 1:
             words += ["--listen", "127.0.0.1:0", "--nodes", nodes, *first]

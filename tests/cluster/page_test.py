@@ -161,7 +161,7 @@ class Page(small_run.Trained):
         self.assertIn(self.page.removeprefix("http://"), said.stderr)
 
     def test_a_stopped_node_is_shown_as_lost_and_the_end_is_said(self):
-        first, second = self.two_nodes("--staleness", "3")
+        first, second = self.two_nodes("--staleness", "3", *cluster.HASTY)
         self.until(lambda: self.clock_of(1) > 3, "both train")
         events = Events(self.page)
         second.signal(signal.SIGSTOP)
@@ -181,7 +181,7 @@ class Page(small_run.Trained):
         self.assertIn("lost", states)
 
     def test_who_waits_for_a_stopped_peer_is_said_before_the_peer_is_given_up(self):
-        first, second = self.two_nodes("--routes", "ps")
+        first, second = self.two_nodes("--routes", "ps", *cluster.HASTY)
         self.until(lambda: self.clock_of(1) > 5, "both train")
         self.until(lambda: "stall" not in self.tick()["doctor"], "no worker waits")
         events = Events(self.page)

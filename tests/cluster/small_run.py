@@ -168,7 +168,6 @@ class Trained(unittest.TestCase):
         self.runs += 1
         name = f"run{self.runs}"
         path = solver(self.cluster.folder, name, **of_solver)
-        options = cluster.patient(options) if nodes > 1 else options
         words = ["--devices", devices, *options]
         if snapshot:
             words += ["--snapshot", snapshot]

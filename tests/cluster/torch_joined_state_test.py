@@ -158,11 +158,11 @@ class JoinedState(unittest.TestCase):
 
     def started(self, wanted, broadcast, first=0):
         who = {"POSEIDON_LISTEN": self.address, "POSEIDON_NODES": first} if first else {"POSEIDON_JOIN": self.address}
-        variables = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S, **who}
+        variables = {**EXACT, **who}
         return self.c.workers(SCRIPT, 1, repr(wanted), repr(False), repr(broadcast), env=variables)[0]
 
     def later(self, wanted, broadcast):
-        variables = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S, "POSEIDON_JOIN": self.address}
+        variables = {**EXACT, "POSEIDON_JOIN": self.address}
         return self.c.workers(SCRIPT, 1, repr(wanted), repr(True), repr(broadcast), env=variables)[0]
 
     def all_trained(self, broadcast):
@@ -216,13 +216,12 @@ class JoinedState(unittest.TestCase):
         """The view that it came with is replaced before its script goes on, and it has been given a share in it."""
         length = 240
         script = LOST_MEANWHILE.replace("LENGTH", str(length))
-        env = {**EXACT, "POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S}
         listens = {"POSEIDON_LISTEN": self.address, "POSEIDON_NODES": 3}
         joins = {"POSEIDON_JOIN": self.address}
-        workers = [self.c.workers(script, 1, env={**env, **who})[0] for who in (listens, joins, joins)]
+        workers = [self.c.workers(script, 1, env={**EXACT, **who})[0] for who in (listens, joins, joins)]
         for worker in workers:
             worker.wait_for("^trains")
-        workers.append(self.c.workers(script, 1, env={**env, **joins})[0])
+        workers.append(self.c.workers(script, 1, env={**EXACT, **joins})[0])
         workers[3].wait_for("^loads")
         seats = [int(worker.wait_for(r"^seat (\d+)")[1]) for worker in workers[:3]]
         workers[seats.index(2)].kill()

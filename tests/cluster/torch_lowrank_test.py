@@ -212,7 +212,7 @@ class Lowrank(unittest.TestCase):
             first = [{"POSEIDON_LISTEN": address, "POSEIDON_NODES": 2}, {"POSEIDON_JOIN": address}]
             workers = c.workers(WORLD + JOINS, 2, env=env, each=lambda place: first[place])
             workers[0].wait_for("^trains")
-            workers += c.workers(WORLD + JOINS, 1, env=(("POSEIDON_JOIN", address), ("POSEIDON_SILENCE_LIMIT", cluster.PATIENT_SILENCE_S)))
+            workers += c.workers(WORLD + JOINS, 1, env=(("POSEIDON_JOIN", address),))
             self.alike(workers)
             return workers
 

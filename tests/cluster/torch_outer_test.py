@@ -119,7 +119,7 @@ class Outer(unittest.TestCase):
     def started(self, outer, wanted, *, first=0, state=True, ends=None, without=(), more=0, env=()):
         who = {"POSEIDON_LISTEN": self.address, "POSEIDON_NODES": first} if first else {"POSEIDON_JOIN": self.address}
         words = repr(outer), repr((wanted, without, more)), repr(state), repr(ends or {})
-        (worker,) = self.c.workers(SCRIPT, 1, *words, env={"POSEIDON_SILENCE_LIMIT": cluster.PATIENT_SILENCE_S, **who, **dict(env)})
+        (worker,) = self.c.workers(SCRIPT, 1, *words, env={**who, **dict(env)})
         return worker
 
     def group(self, number, outer, wanted, **more):

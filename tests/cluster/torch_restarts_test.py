@@ -34,8 +34,7 @@ poseidon.leave()
 
 class Restarts(unittest.TestCase):
     def setUp(self):
-        self.cluster = cluster.Cluster(env={"PYTHONDONTWRITEBYTECODE": "1", "POSEIDON_LIBRARY": str(programs.LIBRARY), "OMP_NUM_THREADS": "1",
-                                            "POSEIDON_SILENCE_LIMIT": str(cluster.PATIENT_SILENCE_S), **EXACT})
+        self.cluster = cluster.Cluster(env={"PYTHONDONTWRITEBYTECODE": "1", "POSEIDON_LIBRARY": str(programs.LIBRARY), "OMP_NUM_THREADS": "1", **EXACT})
         self.addCleanup(self.cluster.__exit__, None, None, None)
         self.folder = self.cluster.folder
 

@@ -11,7 +11,7 @@ class Witness(loss_run.LossRun):
     OPTIONS = ()
 
     def witness(self, *options):
-        return self.cluster.node("--witness", "--join", self.address, "--json", *options)
+        return self.cluster.node("--witness", "--join", self.address, "--json", *cluster.HASTY, *options)
 
     def begin_with_witness(self, *options):
         """Nodes 0 and 1, which train, and witness 2, in view 2."""
