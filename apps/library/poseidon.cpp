@@ -1,132 +1,23 @@
-// apps/library/poseidon.cpp - the functions of poseidon.h over a session. Long because the whole interface is in one place.
+// apps/library/poseidon.cpp - the functions of poseidon.h that join, train and leave, over a session; what a program says before is in declarations.cpp, its optimizer in optimizer.cpp.
 #include "apps/library/poseidon.h"
 
-#include "apps/library/session.hpp"
+#include "apps/library/run_handle.hpp"
 #include "apps/library/words.hpp"
-#include "messages/wire/codec.hpp"
-#include "models/words.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <exception>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
-using poseidon::declared_parameter;
 using poseidon::fresh_board;
-using poseidon::plural;
-using poseidon::shared_memory;
-using poseidon::library::first_unfit;
-using poseidon::library::in_program_words;
+using poseidon::library::called;
+using poseidon::library::guarded;
+using poseidon::library::limit_of;
 using poseidon::library::one_line;
-using poseidon::library::option_names;
-using poseidon::library::seconds;
 using poseidon::library::session;
 using poseidon::library::session_error;
 
-/// The opaque type of the C interface.
-struct poseidon_run {
-  explicit poseidon_run(poseidon::library::options told) : run(std::move(told)) {}
-  session run;
-  std::string line;  ///< that poseidon_next_line has answered last
-};
-
 namespace {
-
-thread_local std::string last_error;
-
-void keep_error(const char* text) noexcept {
-  try {
-    last_error = in_program_words(poseidon::in_words(text), option_names());
-  } catch (...) {
-    last_error = "out of memory";  // so short that it needs none
-  }
-}
-
-/// Runs a part of the interface: no exception leaves the library. False: it has failed, and last_error says why.
-template <class F>
-bool guarded(F f) {
-  try {
-    f();
-    return true;
-  } catch (const std::exception& e) {
-    keep_error(e.what());
-  } catch (...) {
-    keep_error("an unknown exception inside the library");
-  }
-  return false;
-}
-
-/// What a program says it would wait. Years would overflow the clock, and what is no number waits for nothing.
-seconds limit_of(double timeout_s) {
-  return seconds(timeout_s > 0 ? std::min(timeout_s, 1e8) : 0);
-}
-
-/// A function that answers with a number.
-template <class F>
-int called(poseidon_run* p, F f) {
-  int answer = -1;
-  const bool done = guarded([&] {
-    if (p == nullptr) throw session_error("the handle is null");
-    answer = f(p->run);
-  });
-  return done ? answer : -1;
-}
-
-std::string unfit(const std::string& nth, const char* name, std::size_t at) {
-  return nth + ", \"" + one_line(name) + "\": byte " + std::to_string(at) + " of its name is " +
-         std::to_string(static_cast<unsigned char>(name[at])) +
-         ", expected UTF-8 without control characters. Give it another name";
-}
-
-declared_parameter read(const poseidon_parameter& from, std::size_t number) {
-  const auto nth = "parameter " + std::to_string(number);
-  if (from.name == nullptr || *from.name == 0) throw session_error(nth + " has no name");
-  if (const auto at = first_unfit(from.name); at != std::string::npos)
-    throw session_error(unfit(nth, from.name, at));
-  if (from.dims_count > 0 && from.dims == nullptr)
-    throw session_error(nth + ", \"" + from.name + "\", has no dims");
-  if (from.kind > POSEIDON_BUNDLE)
-    throw session_error(nth + ", \"" + from.name + "\", is of kind " + std::to_string(from.kind) +
-                        ", expected POSEIDON_MEAN, POSEIDON_GIVEN or POSEIDON_BUNDLE");
-  declared_parameter p{from.name,
-                       {from.dims, from.dims + from.dims_count},
-                       from.kind == POSEIDON_GIVEN,
-                       from.kind == POSEIDON_BUNDLE};
-  for (const auto d : p.shape)
-    if (d < 1 || d > 0xffffffffll)
-      throw session_error(nth + ", \"" + from.name + "\", has a dimension " + std::to_string(d) +
-                          ", expected 1 or more");
-  if (!poseidon::checked_count(p.shape))
-    throw session_error(nth + ", \"" + from.name +
-                        "\", has too many values: " + poseidon::to_string(p.shape));
-  return p;
-}
-
-/// A view has room for these words of all entries.
-constexpr std::size_t most_words = 8u << 20;
-
-shared_memory read(const poseidon_shared& from, std::size_t number, std::size_t& words) {
-  const auto nth = "shared state " + std::to_string(number);
-  for (const auto* text : {from.name, from.kind}) {
-    const auto size = text == nullptr ? 0 : std::strlen(text);
-    if (size == 0 || size > poseidon::max_text_bytes)
-      throw session_error(nth + " has a name or a kind of " + plural(size, "byte") +
-                          ", expected 1 to " + std::to_string(poseidon::max_text_bytes));
-    if (const auto at = first_unfit(text); at != std::string::npos)
-      throw session_error(unfit(nth, text, at));
-    words += size;
-  }
-  if (words > most_words)
-    throw session_error("the names and kinds of shared state have more than " +
-                        std::to_string(most_words) + " bytes: give it shorter ones");
-  if ((from.bytes == nullptr && from.size > 0) || from.size > poseidon::max_shared_bytes)
-    throw session_error(nth + ", \"" + from.name +
-                        "\", has no bytes, or too many: " + std::to_string(from.size));
-  return {from.name, from.kind, {static_cast<std::byte*>(from.bytes), from.size}};
-}
 
 int answer_of(fresh_board::answer a) {
   switch (a) {
@@ -163,109 +54,7 @@ poseidon_run* poseidon_join(const char* options) {
 }
 
 const char* poseidon_error(const poseidon_run*) {
-  return last_error.c_str();
-}
-
-int poseidon_declare(poseidon_run* p, const poseidon_parameter* list, size_t count) {
-  return called(p, [&](session& s) {
-    if (list == nullptr || count == 0)
-      throw session_error("no parameter is declared: the model has none that training changes");
-    if (count > 65536)
-      throw session_error("declared are " + std::to_string(count) +
-                          " parameters, at most 65536 are possible");
-    std::vector<declared_parameter> parameters;
-    std::vector<const float*> first;
-    std::set<std::string> names;
-    for (std::size_t i = 0; i < count; ++i) {
-      parameters.push_back(read(list[i], i));
-      first.push_back(list[i].values);
-      if (!names.insert(parameters.back().name).second)
-        throw session_error("two parameters have the name \"" + parameters.back().name + "\"");
-    }
-    s.declare(std::move(parameters), std::move(first));
-    return 0;
-  });
-}
-
-int poseidon_share(poseidon_run* p, const poseidon_shared* list, size_t count) {
-  return called(p, [&](session& s) {
-    if ((list == nullptr && count > 0) || count > poseidon::max_shared)
-      throw session_error("shared are " + std::to_string(count) + " pieces of state" +
-                          (list == nullptr ? ", and no list" : ", at most 65536 are possible"));
-    std::vector<shared_memory> all;
-    std::set<std::string> names;
-    for (std::size_t i = 0, words = 0; i < count; ++i) {
-      all.push_back(read(list[i], i, words));
-      if (!names.insert(all.back().name).second)
-        throw session_error("two pieces of shared state have the name \"" + all.back().name + "\"");
-    }
-    s.share(std::move(all));
-    return 0;
-  });
-}
-
-int poseidon_optimize(poseidon_run* p, int optimizer, const uint32_t* groups) {
-  return called(p, [&](session& s) {
-    if (optimizer < POSEIDON_OWN || optimizer > POSEIDON_ADAMW)
-      throw session_error("optimizer is " + std::to_string(optimizer) +
-                          ", expected POSEIDON_OWN, POSEIDON_SGD, POSEIDON_ADAM or POSEIDON_ADAMW");
-    std::vector<std::uint32_t> of(s.parameters(), 0);
-    if (groups != nullptr) of.assign(groups, groups + s.parameters());
-    s.optimize(static_cast<poseidon::optimizer_rule>(optimizer), std::move(of));
-    return 0;
-  });
-}
-
-int poseidon_first_state(poseidon_run* p, uint32_t parameter, uint64_t steps,
-                         const float* const* state, size_t count) {
-  return called(p, [&](session& s) {
-    if (count > 2 || (state == nullptr && count > 0))
-      throw session_error("the state of parameter " + std::to_string(parameter) + " has " +
-                          std::to_string(count) + " arrays, expected 2 at most");
-    s.first_state(parameter, steps, {state, state + count});
-    return 0;
-  });
-}
-
-int poseidon_step(poseidon_run* p, uint32_t group, const poseidon_hyperparameters* h) {
-  return called(p, [&](session& s) {
-    if (h == nullptr) throw session_error("poseidon_step was given no hyperparameters");
-    s.step(group, {.rate = h->rate,
-                   .weight_decay = h->weight_decay,
-                   .momentum = h->momentum,
-                   .dampening = h->dampening,
-                   .beta2 = h->beta2,
-                   .epsilon = h->eps,
-                   .nesterov = h->nesterov != 0,
-                   .lerp = h->lerp != 0,
-                   .rest = h->rest});
-    return 0;
-  });
-}
-
-int poseidon_step_from(poseidon_run* p, uint32_t parameter, const float* values) {
-  return called(p, [&](session& s) {
-    s.step_from(parameter, values);
-    return 0;
-  });
-}
-
-int poseidon_read_state(poseidon_run* p, double timeout_s) {
-  return called(
-      p, [&](session& s) { return s.read_state(limit_of(timeout_s)) ? 0 : POSEIDON_NOT_YET; });
-}
-
-const float* poseidon_state(poseidon_run* p, uint32_t parameter, uint32_t array) {
-  return p == nullptr ? nullptr : p->run.state(parameter, array);
-}
-
-int64_t poseidon_steps(poseidon_run* p, uint32_t parameter) {
-  int64_t made = -1;
-  (void)called(p, [&](session& s) {
-    made = static_cast<int64_t>(s.steps(parameter));
-    return 0;
-  });
-  return made;
+  return poseidon::library::error_of_this_thread();
 }
 
 int poseidon_begin(poseidon_run* p, double timeout_s) {
