@@ -19,12 +19,18 @@ struct send_frame {
   std::uint64_t epoch = 0;
 };
 
-/// From a network_link: a validated frame that is neither gradient nor parameters. A node passes some on to its actors.
+/// From a network_link to the node, or the witness: a validated frame that is neither gradient nor parameters.
 struct control_arrived {
   worker_id from{};  ///< in the view that the link is bound to; no_worker where it has none
   frame_header header;
   seat_id seat{};
   std::uint64_t epoch = 0;  ///< of its sender's view; 0: it had none
+};
+
+/// node -> solver, caller, server_shard, telemetry: a frame that is theirs.
+struct control_passed {
+  worker_id from{};
+  frame_header header;
 };
 
 /// From a network_link to the shard that owns the chunk. `values`: the chunk's count, in the chunk's format.
@@ -67,21 +73,28 @@ struct lowrank_landed {
   payload values;
 };
 
-/// From a network_link: fresh values have been read to their place in this node's parameter store.
+/// From a network_link, or from the node where it had them itself: fresh values lie at their place in this node's parameter store.
 struct chunk_landed {
   chunk_id chunk{};
   version_id version{};
   bool nothing = false;  ///< no worker had a gradient of it: its place has no values
 };
 
-/// From a network_link to a shard or a state_keeper (install_history), or to the checkpointer (history).
+/// From a network_link, or from the node where it had it itself, to who owns the chunk's solver state from now on, or keeps a copy.
+struct history_inherited {
+  chunk_id chunk{};
+  std::uint32_t slot = 0;
+  std::uint64_t first = 0;  ///< place of the first value in the chunk
+  payload values;
+};
+
+/// To the checkpointer, from a network_link or from an owner on this node: a copy for a snapshot.
 struct history_arrived {
   worker_id from{};
   chunk_id chunk{};
   std::uint32_t slot = 0;
   version_id version{};
   payload values;
-  std::uint64_t first = 0;  ///< place of the first value in the chunk
 };
 
 /// From a network_link to the caller: so many bytes of what programs share have been read to their place in the program's memory.
@@ -135,12 +148,14 @@ struct close_link {
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::send_frame)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::control_arrived)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::control_passed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::gradient_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::sum_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::squares_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::factors_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::lowrank_landed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_inherited)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::history_arrived)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::shared_landed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::link_bound)

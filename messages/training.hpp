@@ -121,6 +121,13 @@ struct install_chunk {
   version_id version{};
 };
 
+/// server_shard, state_keeper -> gradient_push of the same node: the chunk's new values lie at their place in the parameter store.
+struct chunk_fresh {
+  chunk_id chunk{};
+  version_id version{};
+  bool nothing = false;  ///< no worker had a gradient of it: its place has no values
+};
+
 /// gradient_push -> solver, caller: this layer's parameters have reached `version` on this node.
 struct layer_fresh {
   layer_id layer{};
@@ -292,6 +299,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::nonfinite_found)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::backward_done)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::parameters_fresh)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::install_chunk)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::chunk_fresh)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::layer_fresh)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::parameters_whole)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::begin_training)

@@ -307,7 +307,7 @@ void caller::take(worker_id from, const frames::worker_report& r) {
   setup_.display->stepped({clock + 1, 0, i.images, carried.bytes_out, carried.bytes_in});
 }
 
-void caller::on(const control_arrived& m) {
+void caller::on(const control_passed& m) {
   if (const auto* r = std::get_if<frames::worker_report>(&m.header)) take(m.from, *r);
   if (const auto* o = std::get_if<frames::factor_offer>(&m.header)) take(m.from, *o);
   if (const auto* left = std::get_if<frames::worker_left>(&m.header)) {

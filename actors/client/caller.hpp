@@ -23,7 +23,7 @@
 //          layer_fresh       from gradient_push, factor_broadcast, lowrank_exchange   once per parameter and version
 //          shared_landed     from network_link    what the programs share, before the first clock
 //          snapshot_copied   from checkpointer    the program has the state
-//          control_arrived   from node            worker_report and factor_offer of other workers (leader), worker_left
+//          control_passed   from node            worker_report and factor_offer of other workers (leader), worker_left
 //          shut_down         from node
 // Sends    backward_done     to gradient_push, factor_broadcast, lowrank_exchange
 //          send_frame        to network_link      worker_report, factor_offer, to the leader
@@ -84,7 +84,7 @@ class caller : public actor<caller> {
   static constexpr const char* type_name = "caller";
   using accepts = messages<connect_caller, begin_training, gradients_lent, state_wanted,
                            state_given, clock_reported, loads_measured, program_done, layer_fresh,
-                           shared_landed, snapshot_copied, control_arrived, hold_clocks, pause_at,
+                           shared_landed, snapshot_copied, control_passed, hold_clocks, pause_at,
                            give_up_clocks, go_back, resume_training, shut_down>;
   using sends = messages<backward_done, send_frame, write_snapshot, training_done, goes_on_without,
                          clocks_held, training_paused, clocks_given_up, factors_offered>;
@@ -101,7 +101,7 @@ class caller : public actor<caller> {
   void on(const layer_fresh& m);
   void on(const shared_landed& m);
   void on(const snapshot_copied& m);
-  void on(const control_arrived& m);
+  void on(const control_passed& m);
   void on(const hold_clocks& m);
   void on(const pause_at& m);
   void on(const give_up_clocks&);

@@ -4,7 +4,7 @@
 // network that is cut lets a dial wait, and the node is to hear its other peers meanwhile.
 //
 // Accepts  seek         from node
-//          shut_down    from node
+//          stop_seeking from node, when no answer is of use any more
 // Sends    sought       to node
 // State    none that changes.
 // Fails    never: what goes wrong is an answer.
@@ -26,6 +26,8 @@ struct seek {
   link_identity self;   ///< with the purpose: to look, or to link it again
 };
 
+struct stop_seeking {};
+
 struct sought {
   enum class answer {
     none,     ///< nobody can tell: it hangs, or the network between is cut
@@ -40,14 +42,14 @@ struct sought {
 class seeker : public actor<seeker> {
  public:
   static constexpr const char* type_name = "seeker";
-  using accepts = messages<seek, shut_down>;
+  using accepts = messages<seek, stop_seeking>;
   using sends = messages<sought>;
 
   /// `options`: as the node dials; who it is comes with each seek.
   seeker(actor_context context, std::shared_ptr<node_network> network, handshake_options options,
          port<sought> node);
   void on(const seek& m);
-  void on(const shut_down&) { quit(); }
+  void on(const stop_seeking&) { quit(); }
   void ended() { node_ = {}; }
 
  private:
@@ -59,4 +61,5 @@ class seeker : public actor<seeker> {
 }  // namespace poseidon
 
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::seek)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::stop_seeking)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(poseidon::sought)

@@ -22,8 +22,8 @@ struct link_routes {
   port<control_arrived> control;
   port<report_arrived> reports;
   port<shared_landed> shared;
-  std::function<port<history_arrived>(chunk_id)> history_owner;  ///< install_history
-  port<history_arrived> history_checkpointer;                    ///< history
+  std::function<port<history_inherited>(chunk_id)> history_owner;  ///< install_history
+  port<history_arrived> history_checkpointer;                      ///< history
   port<link_bound> bound;
   port<link_lost> lost;
   port<link_flow> flow;

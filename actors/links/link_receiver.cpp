@@ -244,62 +244,61 @@ void link_receiver::deliver(open_frame f) {
   const auto seat = f.binding->peer;
   const auto bytes = f.place.size();
   payload values{std::move(f.owner), f.place};
-  std::visit(
-      overloaded{
-          [](const frames::heartbeat&) {},
-          [&](const frames::goodbye& bye) { goodbye_ = bye; },
-          [&](const frames::push_gradient& g) {
-            tell(to.shard, gradient_arrived{from, g.chunk, g.clock, std::move(values), g.step},
-                 bytes);
-          },
-          [&](const frames::gradient_squares& s) {
-            tell(to.shard_squares, squares_arrived{from, s.clock, std::move(values)}, bytes);
-          },
-          [&](const frames::fresh_parameters& p) {
-            if (!p.nothing && p.format != wire_format::float32)
-              f.binding->landing->take_rounded(p.chunk, p.version, p.format, values.bytes);
-            else if (!p.nothing && format_of(p, f.binding->limits) != wire_format::float32)
-              f.binding->landing->add_changes(p.chunk, p.version, values.bytes);
-            if (to.gather)
-              tell(to.gather(p.chunk), chunk_landed{p.chunk, p.version, p.nothing}, bytes);
-          },
-          [&](const frames::summed_gradient& s) {
-            tell(to.keeper, sum_arrived{s, std::move(values)}, bytes);
-          },
-          [&](const frames::factors& u) {
-            if (to.factors)
-              tell(to.factors(u.layer), factors_landed{from, u.clock, u.rows, u.first, u.step},
-                   bytes);
-          },
-          [&](const frames::lowrank_factor& p) {
-            if (to.lowrank)
-              tell(to.lowrank(p.layer), lowrank_landed{from, p.clock, p.second, std::move(values)},
-                   bytes);
-          },
-          [&](const frames::install_history& i) {
-            if (!to.history_owner) return;
-            tell(to.history_owner(i.chunk),
-                 history_arrived{from, i.chunk, i.slot, version_id{}, std::move(values), i.first},
-                 bytes);
-          },
-          [&](const frames::history& h) {
-            tell(to.history_checkpointer,
-                 history_arrived{from, h.chunk, h.slot, h.version, std::move(values)}, bytes);
-          },
-          [&](const frames::shared_state&) { tell(to.shared, shared_landed{bytes}, bytes); },
-          [&](const frames::report&) {
-            // A leader that has left reads none of those that are still on their way.
-            if (to.reports) tell(to.reports, report_arrived{seat, std::move(values)}, bytes);
-          },
-          [&](const frames::probe& p) {  // the others of a round only fill the line
-            if (p.last) tell(to.control, control_arrived{from, p, seat, f.head.from.epoch});
-          },
-          [&](const control_frame auto&) {
-            tell(to.control,
-                 control_arrived{from, std::move(f.head.header), seat, f.head.from.epoch});
-          },
-      },
-      f.head.header);
+  std::visit(overloaded{
+                 [](const frames::heartbeat&) {},
+                 [&](const frames::goodbye& bye) { goodbye_ = bye; },
+                 [&](const frames::push_gradient& g) {
+                   tell(to.shard,
+                        gradient_arrived{from, g.chunk, g.clock, std::move(values), g.step}, bytes);
+                 },
+                 [&](const frames::gradient_squares& s) {
+                   tell(to.shard_squares, squares_arrived{from, s.clock, std::move(values)}, bytes);
+                 },
+                 [&](const frames::fresh_parameters& p) {
+                   if (!p.nothing && p.format != wire_format::float32)
+                     f.binding->landing->take_rounded(p.chunk, p.version, p.format, values.bytes);
+                   else if (!p.nothing && format_of(p, f.binding->limits) != wire_format::float32)
+                     f.binding->landing->add_changes(p.chunk, p.version, values.bytes);
+                   if (to.gather)
+                     tell(to.gather(p.chunk), chunk_landed{p.chunk, p.version, p.nothing}, bytes);
+                 },
+                 [&](const frames::summed_gradient& s) {
+                   tell(to.keeper, sum_arrived{s, std::move(values)}, bytes);
+                 },
+                 [&](const frames::factors& u) {
+                   if (to.factors)
+                     tell(to.factors(u.layer),
+                          factors_landed{from, u.clock, u.rows, u.first, u.step}, bytes);
+                 },
+                 [&](const frames::lowrank_factor& p) {
+                   if (to.lowrank)
+                     tell(to.lowrank(p.layer),
+                          lowrank_landed{from, p.clock, p.second, std::move(values)}, bytes);
+                 },
+                 [&](const frames::install_history& i) {
+                   if (!to.history_owner) return;
+                   tell(to.history_owner(i.chunk),
+                        history_inherited{i.chunk, i.slot, i.first, std::move(values)}, bytes);
+                 },
+                 [&](const frames::history& h) {
+                   tell(to.history_checkpointer,
+                        history_arrived{from, h.chunk, h.slot, h.version, std::move(values)},
+                        bytes);
+                 },
+                 [&](const frames::shared_state&) { tell(to.shared, shared_landed{bytes}, bytes); },
+                 [&](const frames::report&) {
+                   // A leader that has left reads none of those that are still on their way.
+                   if (to.reports) tell(to.reports, report_arrived{seat, std::move(values)}, bytes);
+                 },
+                 [&](const frames::probe& p) {  // the others of a round only fill the line
+                   if (p.last) tell(to.control, control_arrived{from, p, seat, f.head.from.epoch});
+                 },
+                 [&](const control_frame auto&) {
+                   tell(to.control,
+                        control_arrived{from, std::move(f.head.header), seat, f.head.from.epoch});
+                 },
+             },
+             f.head.header);
 }
 
 void link_receiver::count_and_trace(const open_frame& f) const {

@@ -5,7 +5,7 @@
 //
 // Accepts  begin_receiving   once, from open_link(); the handler returns when the connection has ended
 // Sends    gradient_arrived, sum_arrived, squares_arrived, chunk_landed, factors_landed, lowrank_landed,
-//          history_arrived, control_arrived, shared_landed (to caller), report_arrived (to telemetry)
+//          history_inherited, history_arrived, control_arrived, shared_landed (to caller), report_arrived (to telemetry)
 //                            along link_routes
 //          older_frames_ended   to network_link   after a bind_link
 //          receiver_ended    to network_link, last
@@ -91,9 +91,10 @@ class link_receiver : public actor<link_receiver> {
  public:
   static constexpr const char* type_name = "network_link";
   using accepts = messages<begin_receiving>;
-  using sends = messages<control_arrived, gradient_arrived, sum_arrived, squares_arrived,
-                         chunk_landed, factors_landed, lowrank_landed, history_arrived,
-                         shared_landed, report_arrived, older_frames_ended, receiver_ended>;
+  using sends =
+      messages<control_arrived, gradient_arrived, sum_arrived, squares_arrived, chunk_landed,
+               factors_landed, lowrank_landed, history_inherited, history_arrived, shared_landed,
+               report_arrived, older_frames_ended, receiver_ended>;
 
   link_receiver(actor_context context, std::shared_ptr<link_shared> shared,
                 handle<network_link> link);

@@ -98,20 +98,18 @@ frame_desk::next frame_desk::on(const frames::send_rate& f, const sender& from) 
 // -- for the node's actors -------------------------------------------------------------------------------
 
 frame_desk::next frame_desk::to_trainer(frame_header f, const sender& from) {
-  core_.as_node.tell<control_arrived>(core_.run.the_trainer().control,
-                                      {from.worker, std::move(f), from.seat});
+  core_.as_node.tell<control_passed>(core_.run.the_trainer().control, {from.worker, std::move(f)});
   return next::nothing;
 }
 
 frame_desk::next frame_desk::on(const frames::watch& f, const sender& from) {
-  core_.as_node.tell<control_arrived>(assembly_.the_telemetry(), {from.worker, f, from.seat});
+  core_.as_node.tell<control_passed>(assembly_.the_telemetry(), {from.worker, f});
   return next::nothing;
 }
 
 frame_desk::next frame_desk::on(const frames::gather_history& f, const sender& from) {
   if (from.worker == no_worker || is_over(core_)) return next::nothing;
-  core_.as_node.tell<control_arrived>(core_.run.graph().parameters().shard(),
-                                      {from.worker, f, from.seat});
+  core_.as_node.tell<control_passed>(core_.run.graph().parameters().shard(), {from.worker, f});
   return next::nothing;
 }
 

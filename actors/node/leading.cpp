@@ -175,8 +175,8 @@ void leading::done(seat_id seat, const frames::worker_done& m) {
   if (core_.setup.around) {
     const frames::worker_left left{seat, m.version, m.others_go_on};
     core_.members.broadcast(left);
-    core_.as_node.tell<control_arrived>(core_.run.the_trainer().control,
-                                        {core_.view().self(), left, core_.view().seat});
+    core_.as_node.tell<control_passed>(core_.run.the_trainer().control,
+                                       {core_.view().self(), left});
   }
   plan_->done(seat, m.version);
 }

@@ -91,7 +91,7 @@ link_limits limits_of(worker_id peer, const binding_context& c) {
 link_routes routes_of(const binding_context& c) {
   link_routes out;
   by_id<chunk_id, port<chunk_landed>> gather;
-  by_id<chunk_id, port<history_arrived>> owners;
+  by_id<chunk_id, port<history_inherited>> owners;
   const auto& cut = c.compiled.store->cut();
   for (const auto id : cut.chunks.ids()) {
     gather.push_back(c.parameters.receiver_of(cut.chunks[id].parameter));

@@ -32,18 +32,18 @@
 //          look_at_progress, look_at_agreement, look_at_leavers, leavers_collected, dial_again   from itself
 // Sends    choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured, routes_changed   to protocol_selector
 //          send_frame, bind_link, close_link   to network_link
-//          connect_telemetry, control_arrived (watch)   to telemetry
-//          begin_training, stop_soon, snapshot_soon, finish_after, control_arrived   to solver (and control_arrived to the shard)
+//          connect_telemetry, control_passed (watch)   to telemetry
+//          begin_training, stop_soon, snapshot_soon, finish_after, control_passed   to solver (and control_passed to the shard)
 //          hold_clocks, pause_at, resume_training   to solver, caller, where the view changes
 //          give_up_clocks, go_back   to solver (and go_back to checkpointer)   where a member is lost
 //          release_history    to server_shard, factor_broadcast    where routes change
 //          chunk_landed       to gradient_push, factor_broadcast   the first values
-//          history_arrived    to server_shard, factor_broadcast    the solver state of a resumed run, and where
+//          history_inherited  to server_shard, factor_broadcast    the solver state of a resumed run, and where
 //                                                                  routes have changed
 //          floor_reached      to checkpointer     all others wait for this node, or the run ends
 //          write_snapshot     to checkpointer     after a peer was lost
 //          stop_accepting     to link_acceptor
-//          seek               to seeker
+//          seek, stop_seeking   to seeker
 //          training_failed    to itself          its program has trained something else than the others
 //          shut_down          to all other actors
 // State    its parts; how the run will end.
@@ -101,9 +101,9 @@ class node : public actor<node> {
   using sends =
       messages<choose_routes, choose_by_offers, measure_links, probe_answered, send_rate_measured,
                routes_changed, connect_telemetry, send_frame, bind_link, close_link, begin_training,
-               stop_soon, snapshot_soon, finish_after, control_arrived, hold_clocks, pause_at,
+               stop_soon, snapshot_soon, finish_after, control_passed, hold_clocks, pause_at,
                resume_training, give_up_clocks, go_back, release_history, chunk_landed,
-               history_arrived, write_snapshot, floor_reached, stop_accepting, seek,
+               history_inherited, write_snapshot, floor_reached, stop_accepting, seek, stop_seeking,
                training_failed, shut_down>;
 
   node(actor_context context, node_setup setup);

@@ -89,7 +89,7 @@ search::finding search::on(const sought& m, std::uint64_t epoch) {
 }
 
 void search::end() {
-  if (seeker_) core_.as_node.tell<shut_down>(seeker_, {});
+  if (seeker_) core_.as_node.tell<stop_seeking>(seeker_, {});
   seeker_ = {};
 }
 

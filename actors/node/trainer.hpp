@@ -10,7 +10,7 @@ namespace poseidon {
 
 struct trainer {
   port<begin_training> begin;
-  port<control_arrived> control;
+  port<control_passed> control;
   port<finish_after> finish;
   port<stop_soon> stop;
   port<snapshot_soon> snapshot;

@@ -262,9 +262,8 @@ void value_sender::landed(chunk_id chunk) {
 void value_sender::give(const std::vector<history_piece>& pieces) {
   for (const auto& p : pieces) {
     if (p.here)
-      core_.as_node.tell<history_arrived>(
-          core_.run.graph().parameters().history_owner(p.chunk),
-          {core_.view().self(), p.chunk, p.slot, version_id{}, p.values, p.first});
+      core_.as_node.tell<history_inherited>(core_.run.graph().parameters().history_owner(p.chunk),
+                                            {p.chunk, p.slot, p.first, p.values});
     for (const auto worker : p.away)
       core_.members.send(worker, {frames::install_history{p.chunk, p.slot, p.first}, p.values, 0});
   }

@@ -14,13 +14,13 @@
 //
 // Accepts  start_node         from the app
 //          link_accepted, peer_refused   from link_acceptor
-//          control_arrived, link_bound, link_lost   from network_link
+//          control_arrived, link_lost   from network_link
 //          sought             from seeker
 //          interrupted        from the app's signal thread
 //          join_later, look_around   from itself
 // Sends    send_frame, bind_link, close_link   to network_link
 //          stop_accepting     to link_acceptor
-//          seek, shut_down    to seeker
+//          seek, stop_seeking   to seeker
 // State    the view, its promises, who is not heard, who has said goodbye.
 // Fails    never by exception: what goes wrong becomes the result that the app prints and exits with.
 // Detached: it dials.
@@ -50,8 +50,8 @@ class witness : public actor<witness> {
  public:
   static constexpr const char* type_name = "witness";
   using accepts = messages<start_node, join_later, link_accepted, peer_refused, control_arrived,
-                           link_bound, link_lost, sought, look_around, interrupted>;
-  using sends = messages<send_frame, bind_link, close_link, stop_accepting, seek, shut_down>;
+                           link_lost, sought, look_around, interrupted>;
+  using sends = messages<send_frame, bind_link, close_link, stop_accepting, seek, stop_seeking>;
 
   /// Of `setup` it uses the cluster, the display, the edges, and whom to tell how it has ended.
   witness(actor_context context, node_setup setup);
@@ -63,7 +63,6 @@ class witness : public actor<witness> {
   void on(const link_accepted& m);
   void on(const peer_refused& m);
   void on(const control_arrived& m);
-  void on(const link_bound&) {}
   void on(const link_lost& m);
   void on(const sought& m);
   void on(const look_around&);

@@ -125,7 +125,7 @@ void witness::end(int exit_code, const std::string& error, const frames::goodbye
   tell<stop_accepting>(members_.acceptor(), {});
   for (const auto& [seat, link] : members_.links())
     tell<close_link>(link, {error.empty() ? says.reason : in_words(error), says.of});
-  if (seeker_) tell<shut_down>(seeker_, {});
+  if (seeker_) tell<stop_seeking>(seeker_, {});
   seeker_ = {};
   setup_.ended({exit_code, in_words(error), std::move(others_)});
   members_.drop();

@@ -220,7 +220,7 @@ void factor_broadcast::on(const chunk_landed& m) {
   update_if_complete();
 }
 
-void factor_broadcast::on(const history_arrived& m) {
+void factor_broadcast::on(const history_inherited& m) {
   if (copy_.take_state(m)) on(copy_history{});
   update_if_complete();
 }

@@ -12,7 +12,7 @@
 //          factors_landed    from network_link   each frame of another worker's factors has been read to its place
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
 //          parameters_whole  from solver         only of a side branch (whole_gate.hpp)
-//          history_arrived   from network_link, node   solver state of a resumed run, or of the view before
+//          history_inherited from network_link, node   solver state of a resumed run, or of the view before
 //          copy_history      from checkpointer (own node)
 //          release_history   from node           the last before shut_down, where routes change
 //          shut_down         from node
@@ -93,7 +93,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   static constexpr const char* type_name = "factor_broadcast";
   using accepts =
       messages<connect_factor_broadcast, backward_done, factors_landed, chunk_landed,
-               parameters_whole, history_arrived, copy_history, release_history, shut_down>;
+               parameters_whole, history_inherited, copy_history, release_history, shut_down>;
   using sends =
       messages<send_frame, parameters_fresh, layer_fresh, history_arrived, history_released>;
 
@@ -103,7 +103,7 @@ class factor_broadcast : public actor<factor_broadcast> {
   void on(const factors_landed& m);
   void on(const chunk_landed& m);
   void on(const parameters_whole& m);
-  void on(const history_arrived& m);
+  void on(const history_inherited& m);
   void on(const copy_history& m);
   void on(const release_history& m);
   void on(const shut_down& m);

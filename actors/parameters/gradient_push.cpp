@@ -101,14 +101,13 @@ std::uint64_t gradient_push::priority(clock_id clock, std::size_t i, std::size_t
   return magnitude_order(version, setup_.magnitudes->of(value(clock), i, j));
 }
 
-void gradient_push::on(const chunk_landed& m) {
-  const auto version = value(m.version);
+void gradient_push::landed(std::uint64_t version, bool nothing) {
   const auto expected = learned_chunks_ + (installed_ ? 0 : frozen_chunks_);
-  auto& landed = landed_[version];
-  if (++landed > expected) throw logic_bug("a chunk landed twice in one version", landed, expected);
-  if (landed < expected) return;
+  auto& here = landed_[version];
+  if (++here > expected) throw logic_bug("a chunk landed twice in one version", here, expected);
+  if (here < expected) return;
   landed_.erase(version);
-  publish(version, m.nothing);  // all chunks of a parameter come with values, or none does
+  publish(version, nothing);  // all chunks of a parameter come with values, or none does
 }
 
 void gradient_push::publish(std::uint64_t version, bool nothing) {

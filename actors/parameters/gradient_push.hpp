@@ -7,7 +7,7 @@
 //
 // Accepts  connect_gradient_push  from node
 //          backward_done     from layer          once per writing layer, replica, clock and micro-batch
-//          chunk_landed      from server_shard, network_link   each of its chunks once per version
+//          chunk_fresh, chunk_landed   from server_shard, state_keeper; from network_link   each of its chunks once per version
 //          parameters_whole  from solver         only of a side branch (whole_gate.hpp)
 //          shut_down         from node
 // Sends    gradient_arrived  to the own shard    chunks that it owns
@@ -79,15 +79,16 @@ struct connect_gradient_push {
 class gradient_push : public actor<gradient_push> {
  public:
   static constexpr const char* type_name = "gradient_push";
-  using accepts =
-      messages<connect_gradient_push, backward_done, chunk_landed, parameters_whole, shut_down>;
+  using accepts = messages<connect_gradient_push, backward_done, chunk_fresh, chunk_landed,
+                           parameters_whole, shut_down>;
   using sends = messages<gradient_arrived, send_frame, parameters_fresh, gradient_taken,
                          install_chunk, layer_fresh>;
 
   gradient_push(actor_context context, gradient_push_setup setup);
   void on(const connect_gradient_push& m);
   void on(const backward_done& m);
-  void on(const chunk_landed& m);
+  void on(const chunk_fresh& m) { landed(value(m.version), m.nothing); }
+  void on(const chunk_landed& m) { landed(value(m.version), m.nothing); }
   void on(const parameters_whole& m);
   void on(const shut_down& m);
 
@@ -96,6 +97,8 @@ class gradient_push : public actor<gradient_push> {
   void tell_layers(const parameters_fresh& m);
   [[nodiscard]] payload whole(clock_id clock, std::size_t i);
   [[nodiscard]] payload rounded(wire_format format, const payload& values);
+  /// A chunk of this version is in the parameter store. `nothing`: as in chunk_landed.
+  void landed(std::uint64_t version, bool nothing);
   void publish(std::uint64_t version, bool nothing);
   [[nodiscard]] std::uint64_t priority(clock_id clock, std::size_t i, std::size_t j) const;
 

@@ -232,7 +232,7 @@ void lowrank_exchange::on(const chunk_landed& m) {
   begin_if_possible();
 }
 
-void lowrank_exchange::on(const history_arrived& m) {
+void lowrank_exchange::on(const history_inherited& m) {
   if (copy_.take_state(m)) on(copy_history{});
   begin_if_possible();
 }

@@ -19,7 +19,7 @@
 //          lowrank_landed    from network_link   parts of the other workers (on the owner), or the owner's
 //          chunk_landed      from network_link, node   each of its chunks once: the first values
 //          parameters_whole  from solver         only of a side branch (whole_gate.hpp)
-//          history_arrived   from network_link, node   solver state of a resumed run, or of the view before
+//          history_inherited from network_link, node   solver state of a resumed run, or of the view before
 //          copy_history      from checkpointer (own node)
 //          release_history   from node           the last before shut_down, where routes change
 //          shut_down         from node
@@ -107,7 +107,7 @@ class lowrank_exchange : public actor<lowrank_exchange> {
   static constexpr const char* type_name = "lowrank_exchange";
   using accepts =
       messages<connect_lowrank_exchange, backward_done, lowrank_landed, chunk_landed,
-               parameters_whole, history_arrived, copy_history, release_history, shut_down>;
+               parameters_whole, history_inherited, copy_history, release_history, shut_down>;
   using sends = messages<send_frame, gradient_taken, parameters_fresh, layer_fresh, history_arrived,
                          history_released>;
 
@@ -117,7 +117,7 @@ class lowrank_exchange : public actor<lowrank_exchange> {
   void on(const lowrank_landed& m);
   void on(const chunk_landed& m);
   void on(const parameters_whole& m);
-  void on(const history_arrived& m);
+  void on(const history_inherited& m);
   void on(const copy_history& m);
   void on(const release_history& m);
   void on(const shut_down& m);

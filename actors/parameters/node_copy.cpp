@@ -56,7 +56,7 @@ void node_copy::publish() {
   }
 }
 
-bool node_copy::take_state(const history_arrived& m) {
+bool node_copy::take_state(const history_inherited& m) {
   const auto values = floats(m.values);
   history_.write(m.chunk, m.slot, m.first, values);
   if (setup_.awaited_state == 0) return false;  // of a resumed run: it comes before any gradient

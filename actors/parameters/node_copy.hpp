@@ -73,7 +73,7 @@ class node_copy {
   void publish();
 
   /// Writes solver state. True: it is the last that was awaited, and a snapshot waits for it (gives_state()).
-  [[nodiscard]] bool take_state(const history_arrived& m);
+  [[nodiscard]] bool take_state(const history_inherited& m);
   /// Whether a snapshot can have the state now; if not, take_state() says when.
   [[nodiscard]] bool gives_state() {
     snapshot_waits_ = setup_.awaited_state > 0;

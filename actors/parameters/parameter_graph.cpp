@@ -194,7 +194,7 @@ void parameter_graph::connect(const std::vector<port<send_frame>>& links,
                               std::vector<group_readers> readers, const port<layer_fresh>& solver) {
   connect_shard shard;
   shard.links = links;
-  for (const auto p : setup_.list.parameters.ids()) shard.gather.push_back(receiver_of(p));
+  for (const auto p : setup_.list.parameters.ids()) shard.gather.push_back(push_of(p));
   shard.checkpointer = setup_.checkpoints;
   tell_from_outside(shard_, shard);
   if (keeper_) tell_from_outside(keeper_, connect_keeper{shard.gather});
@@ -265,12 +265,17 @@ port<chunk_landed> parameter_graph::receiver_of(parameter_id parameter) const {
   return groups_[group_of_parameter_[parameter]].actor<chunk_landed>();
 }
 
-port<history_arrived> parameter_graph::history_owner(chunk_id chunk) const {
+port<chunk_fresh> parameter_graph::push_of(parameter_id parameter) const {
+  const auto& push = groups_[group_of_parameter_[parameter]].push;
+  return push ? port<chunk_fresh>(push) : port<chunk_fresh>();
+}
+
+port<history_inherited> parameter_graph::history_owner(chunk_id chunk) const {
   const auto& cut = setup_.store->cut();
   const auto& c = cut.chunks[chunk];
   if (is_keeper(cut, chunk, setup_.self)) return keeper_;
   if (c.owner != every_worker) return shard_;
-  return groups_[group_of_parameter_[c.parameter]].updater<history_arrived>();
+  return groups_[group_of_parameter_[c.parameter]].updater<history_inherited>();
 }
 
 std::vector<port<release_history>> parameter_graph::histories() const {

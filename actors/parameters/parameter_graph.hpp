@@ -125,8 +125,10 @@ class parameter_graph {
 
   /// The port that gathers a parameter's chunks: its group's actor.
   [[nodiscard]] port<chunk_landed> receiver_of(parameter_id parameter) const;
+  /// Its gradient_push; empty where its group is on another route.
+  [[nodiscard]] port<chunk_fresh> push_of(parameter_id parameter) const;
   /// The actor on this node that has a chunk's solver state: the shard, the state_keeper or the group's.
-  [[nodiscard]] port<history_arrived> history_owner(chunk_id chunk) const;
+  [[nodiscard]] port<history_inherited> history_owner(chunk_id chunk) const;
   /// The groups' actors that have to hear when all parameters have reached a version.
   [[nodiscard]] std::vector<port<parameters_whole>> side_branches() const;
   /// All actors on this node that have solver state.

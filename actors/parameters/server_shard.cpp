@@ -72,7 +72,7 @@ void server_shard::on(const install_chunk& m) {
   apply_if_complete(m.chunk);
 }
 
-void server_shard::on(const history_arrived& m) {
+void server_shard::on(const history_inherited& m) {
   history_.write(m.chunk, m.slot, m.first, floats(m.values));
   give_history_if_complete();  // before it is changed
   apply_if_complete(m.chunk);
@@ -243,7 +243,7 @@ void server_shard::apply_on_device(chunk_id id, owned& o) {
   ++o.version;
   setup_.store->set_applied(id, o.version);
   record_update(setup_.trace, setup_.names[parameter], begin, o.version, id, of.count);
-  tell(neighbours_->gather[parameter], chunk_landed{id, version_id{o.version}});
+  tell(neighbours_->gather[parameter], chunk_fresh{id, version_id{o.version}});
 }
 
 /// Takes this node's own copy a rounded step towards the exact values, and returns that step.
@@ -278,7 +278,7 @@ void server_shard::broadcast(chunk_id id, const owned& o, const payload& fresh,
     const auto& sent = kept != nullptr && is_keeper(cut, id, as_id<worker_id>(w)) ? *kept : values;
     tell(links[w], sent, sent.data.bytes.size());
   }
-  tell(neighbours_->gather[c.parameter], chunk_landed{id, version, nothing});
+  tell(neighbours_->gather[c.parameter], chunk_fresh{id, version, nothing});
 }
 
 /// The version of a chunk's solver state. That of frozen parameters never changes: it belongs to every version.
@@ -317,7 +317,7 @@ void server_shard::on(const release_history& m) {
   tell(m.to, history_released{history_.release(m.version)});
 }
 
-void server_shard::on(const control_arrived& m) {
+void server_shard::on(const control_passed& m) {
   const auto* wanted = std::get_if<frames::gather_history>(&m.header);
   if (wanted == nullptr) return;
   history_wanted_.emplace_back(m.from, wanted->version);

@@ -15,14 +15,14 @@
 //
 // Accepts  gradient_arrived  from gradient_push (own node), network_link (others): once per chunk, worker, clock
 //          install_chunk     from gradient_push   the chunk's first values are in the parameter store
-//          history_arrived   from network_link, node   solver state of a resumed run, or of the view before
+//          history_inherited from network_link, node   solver state of a resumed run, or of the view before
 //          squares_arrived   from network_link    with clip_gradients: once per other shard and clock
 //          copy_history      from checkpointer (own node)
 //          release_history   from node            the last before shut_down, where routes change
-//          control_arrived   from node            gather_history of another node's checkpointer
+//          control_passed    from node            gather_history of another node's checkpointer
 //          shut_down         from node
 // Sends    send_frame        to network_link      fresh_parameters; summed_gradient; history; gradient_squares
-//          chunk_landed      to gradient_push     the own node's copy is in the parameter store
+//          chunk_fresh       to gradient_push     the own node's copy is in the parameter store
 //          history_arrived   to checkpointer      the own node's part of a snapshot
 //          history_released  to node
 // State    per chunk: version, solver state, gradients that wait for the others, exact values of a reduced one;
@@ -85,8 +85,8 @@ struct server_shard_setup {
 
 /// Ports that exist only after all actors have been spawned.
 struct connect_shard {
-  std::vector<port<send_frame>> links;             ///< by worker; empty at self
-  by_id<parameter_id, port<chunk_landed>> gather;  ///< its gradient_push
+  std::vector<port<send_frame>> links;            ///< by worker; empty at self
+  by_id<parameter_id, port<chunk_fresh>> gather;  ///< its gradient_push
   port<history_arrived> checkpointer;
 };
 
@@ -94,19 +94,19 @@ class server_shard : public actor<server_shard> {
  public:
   static constexpr const char* type_name = "server_shard";
   using accepts =
-      messages<connect_shard, gradient_arrived, install_chunk, squares_arrived, history_arrived,
-               copy_history, release_history, control_arrived, shut_down>;
-  using sends = messages<send_frame, chunk_landed, history_arrived, history_released>;
+      messages<connect_shard, gradient_arrived, install_chunk, squares_arrived, history_inherited,
+               copy_history, release_history, control_passed, shut_down>;
+  using sends = messages<send_frame, chunk_fresh, history_arrived, history_released>;
 
   server_shard(actor_context context, server_shard_setup setup);
   void on(const connect_shard& m);
   void on(const gradient_arrived& m);
   void on(const install_chunk& m);
   void on(const squares_arrived& m);
-  void on(const history_arrived& m);
+  void on(const history_inherited& m);
   void on(const copy_history& m);
   void on(const release_history& m);
-  void on(const control_arrived& m);
+  void on(const control_passed& m);
   void on(const shut_down& m);
 
  private:

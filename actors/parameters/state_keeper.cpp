@@ -45,7 +45,7 @@ void state_keeper::on(const sum_arrived& m) {
   apply_if_complete(m.of.chunk);
 }
 
-void state_keeper::on(const history_arrived& m) {
+void state_keeper::on(const history_inherited& m) {
   history_.write(m.chunk, m.slot, m.first, floats(m.values));
   apply_if_complete(m.chunk);
 }
@@ -77,7 +77,7 @@ void state_keeper::apply(chunk_id id, kept& k, const sum_arrived& m) {
   ++k.version;
   setup_.store->set_applied(id, k.version);
   record_update(setup_.trace, setup_.layers[c.parameter], begin, k.version, id, c.count);
-  tell(neighbours_->gather[c.parameter], chunk_landed{id, version_id{k.version}});
+  tell(neighbours_->gather[c.parameter], chunk_fresh{id, version_id{k.version}});
 }
 
 /// A view begins with the values that all nodes have.

@@ -8,10 +8,10 @@
 //
 // Accepts  connect_keeper    from node
 //          sum_arrived       from network_link    once per chunk and clock, clocks rising by one
-//          history_arrived   from network_link, node   solver state of a resumed run, or of the view before
+//          history_inherited from network_link, node   solver state of a resumed run, or of the view before
 //          release_history   from node            the last before shut_down, where the view changes
 //          shut_down         from node
-// Sends    chunk_landed      to gradient_push     the fresh values are in the parameter store
+// Sends    chunk_fresh       to gradient_push     the fresh values are in the parameter store
 //          history_released  to node
 // State    per chunk: version, solver state, sums that wait for that state, exact values of a reduced one.
 // Fails    values that are not those of the owner, by their checksum: one line with both checksums. A sum of a clock that is not the
@@ -52,20 +52,20 @@ struct state_keeper_setup {
 
 /// Ports that exist only after all actors have been spawned.
 struct connect_keeper {
-  by_id<parameter_id, port<chunk_landed>> gather;  ///< its gradient_push
+  by_id<parameter_id, port<chunk_fresh>> gather;  ///< its gradient_push
 };
 
 class state_keeper : public actor<state_keeper> {
  public:
   static constexpr const char* type_name = "state_keeper";
   using accepts =
-      messages<connect_keeper, sum_arrived, history_arrived, release_history, shut_down>;
-  using sends = messages<chunk_landed, history_released>;
+      messages<connect_keeper, sum_arrived, history_inherited, release_history, shut_down>;
+  using sends = messages<chunk_fresh, history_released>;
 
   state_keeper(actor_context context, state_keeper_setup setup);
   void on(const connect_keeper& m);
   void on(const sum_arrived& m);
-  void on(const history_arrived& m);
+  void on(const history_inherited& m);
   void on(const release_history& m);
   void on(const shut_down& m);
 

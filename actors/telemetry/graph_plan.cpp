@@ -97,7 +97,6 @@ class planner {
       edge(links_[w], node_, "link_bound", kind::control);
       edge(links_[w], node_, "link_lost", kind::control);
       edge(receivers_[w], node_, "control_arrived", kind::control);
-      edge(receivers_[w], solver_, "control_arrived", kind::control);
       edge(receivers_[w], links_[w], "receiver_ended", kind::control);
     }
     keeper();
@@ -262,7 +261,7 @@ class planner {
       if (w == size_.worker) {
         edge(me, shard_, "install_chunk", kind::control);
         edge(me, shard_, "gradient_arrived", kind::push, bytes);
-        edge(shard_, me, "chunk_landed", kind::pull, bytes);
+        edge(shard_, me, "chunk_fresh", kind::pull, bytes);
       } else {
         edge(me, links_[w], "send_frame", kind::push, bytes);
         // What this node keeps comes as sums, from which the keeper makes the fresh values.
@@ -271,7 +270,7 @@ class planner {
         if (bytes > kept) edge(receivers_[w], me, "chunk_landed", kind::pull, bytes - kept);
       }
     }
-    if (of_keeper > 0) edge(keeper_, me, "chunk_landed", kind::pull, of_keeper);
+    if (of_keeper > 0) edge(keeper_, me, "chunk_fresh", kind::pull, of_keeper);
   }
 
   /// Bytes of the group's chunks that this worker owns and this node keeps.

@@ -63,7 +63,7 @@ void telemetry::answer() {
        bytes->size());
 }
 
-void telemetry::on(const control_arrived& m) {
+void telemetry::on(const control_passed& m) {
   const auto* w = std::get_if<frames::watch>(&m.header);
   if (w == nullptr) return;
   watch_ = *w;

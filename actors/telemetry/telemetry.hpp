@@ -5,7 +5,7 @@
 // answers. Reads what all actors write (cluster_view.hpp); they do not wait for it.
 //
 // Accepts  connect_telemetry from node   the links, once they are bound
-//          control_arrived   from node   watch: how often to report
+//          control_passed   from node   watch: how often to report
 //          report_arrived    from network_link   another node's report (leader)
 //          report_tick       from itself
 //          shut_down         from node, last of all
@@ -56,12 +56,12 @@ class telemetry : public actor<telemetry> {
  public:
   static constexpr const char* type_name = "telemetry";
   using accepts =
-      messages<connect_telemetry, control_arrived, report_arrived, report_tick, shut_down>;
+      messages<connect_telemetry, control_passed, report_arrived, report_tick, shut_down>;
   using sends = messages<send_frame>;
 
   telemetry(actor_context context, telemetry_setup setup);
   void on(const connect_telemetry& m);
-  void on(const control_arrived& m);
+  void on(const control_passed& m);
   void on(const report_arrived& m);
   void on(const report_tick&);
   void on(const shut_down& m);

@@ -156,7 +156,7 @@ void solver::report(frames::worker_report r) {
     tell(nets_->to_leader, send_frame{std::move(r), {}, 0});
 }
 
-void solver::on(const control_arrived& m) {
+void solver::on(const control_passed& m) {
   const auto* r = std::get_if<frames::worker_report>(&m.header);
   if (r != nullptr && leads() && phase_ != phase::given_up) reported(m.from, *r);
 }

@@ -25,7 +25,7 @@
 //          outputs_ready     from layer
 //          layer_fresh       from gradient_push   once per layer and version
 //          nonfinite_found   from stream
-//          control_arrived   from node            worker_report of other workers (leader)
+//          control_passed   from node            worker_report of other workers (leader)
 //          stop_soon, snapshot_soon   from node   leader only
 //          finish_after      from node
 //          snapshot_copied, snapshot_written      from checkpointer
@@ -82,7 +82,7 @@ class solver : public actor<solver> {
  public:
   static constexpr const char* type_name = "solver";
   using accepts = messages<connect_solver, begin_training, pass_issued, passes_held, outputs_ready,
-                           layer_fresh, nonfinite_found, control_arrived, stop_soon, snapshot_soon,
+                           layer_fresh, nonfinite_found, control_passed, stop_soon, snapshot_soon,
                            finish_after, snapshot_copied, snapshot_written, hold_clocks, pause_at,
                            resume_training, give_up_clocks, go_back, shut_down>;
   using sends = messages<start_pass, hold_passes, send_frame, write_snapshot, floor_reached,
@@ -97,7 +97,7 @@ class solver : public actor<solver> {
   void on(const outputs_ready& m);
   void on(const layer_fresh& m);
   void on(const nonfinite_found& m);
-  void on(const control_arrived& m);
+  void on(const control_passed& m);
   void on(const stop_soon& m);
   void on(const snapshot_soon& m);
   void on(const finish_after& m);

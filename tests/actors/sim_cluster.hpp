@@ -47,7 +47,7 @@ class slow_link : public actor<slow_link> {
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, deliver>;
   using sends = messages<chunk_landed, gradient_arrived, sum_arrived, squares_arrived,
-                         factors_landed, lowrank_landed, control_arrived>;
+                         factors_landed, lowrank_landed, control_passed>;
 
   slow_link(actor_context context, std::shared_ptr<far_end> to, std::mt19937* random,
             unsigned slowness, std::vector<std::string>* faults, std::size_t* bytes)
@@ -133,7 +133,7 @@ class slow_link : public actor<slow_link> {
          lowrank_landed{to_->from, f.clock, f.second, owned(data)});
   }
   void arrive(const frames::worker_report& f, const payload&) {
-    tell(to_->graph->the_trainer().control, control_arrived{to_->from, f});
+    tell(to_->graph->the_trainer().control, control_passed{to_->from, f});
   }
   template <class F>
   void arrive(const F& f, const payload&) {

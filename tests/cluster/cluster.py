@@ -117,8 +117,8 @@ class Node:
                 self._changed.wait(min(left, 0.5))
 
     def _others(self):
-        """The last lines of the nodes that run beside it: often one of them knows why it waits."""
-        of = [node for cluster in Cluster.unfinished if self in cluster.nodes for node in cluster.nodes if node is not self]
+        """The last lines of the nodes that run beside it, or have failed: often one of them knows why it waits."""
+        of = [node for cluster in Cluster.unfinished if self in cluster.nodes for node in cluster.nodes if node is not self and node.process.poll() != 0]
         return "".join(f"\n{node.name} (pid {node.pid}) said at last:\n" + "\n".join(f"  | {line[:300]}" for line in node.lines[-12:]) for node in of)
 
     def wait(self, seconds=PATIENCE_S):

@@ -198,7 +198,7 @@ export class Graph {
       if (e.id < 0 || !rate) continue;
       const exchange = this.store.graph.byId.get(e.kind === 'pull' ? e.dst : e.src)?.kind;
       if ((exchange === 'factor_broadcast' || exchange === 'lowrank_exchange') && e.message !== 'parameters_fresh') rates.factors += rate;
-      else if (e.kind === 'push' || e.message === 'chunk_landed') rates[e.kind === 'push' ? 'push' : 'pull'] += rate;
+      else if (e.kind === 'push' || e.message === 'chunk_landed' || e.message === 'chunk_fresh') rates[e.kind === 'push' ? 'push' : 'pull'] += rate;
     }
     for (const [kind, bus] of Object.entries(this.buses)) {
       bus.line.setAttribute('stroke-width', (1.2 + 1.1 * Math.log10(1 + rates[kind] / (total ? 1e7 : 1e5))).toFixed(2));

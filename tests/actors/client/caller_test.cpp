@@ -46,7 +46,7 @@ TEST_CASE("caller: the leader shows the mean loss of a clock when all workers ha
   t.sim.settle();
   CHECK(t.display->iterations.empty());
   t.sim.tell(t.it,
-             control_arrived{worker_id{1}, frames::worker_report{clock_id{2}, -1, 1, {3.0}, 16}});
+             control_passed{worker_id{1}, frames::worker_report{clock_id{2}, -1, 1, {3.0}, 16}});
   t.sim.settle();
   REQUIRE(t.display->iterations.size() == 1);
   CHECK(t.display->iterations[0].loss == 2.0);
@@ -57,11 +57,11 @@ TEST_CASE("caller: reports that never become complete do not pile up") {
   program_of_two t(worker_id{0});
   for (std::uint64_t clock = 0; clock < 1000; ++clock)
     t.sim.tell(t.it, clock_reported{clock_id{clock}, 1.0, 1});
-  t.sim.tell(t.it, control_arrived{worker_id{1}, frames::worker_report{clock_id{0}, -1, 1, {3.0}}});
+  t.sim.tell(t.it, control_passed{worker_id{1}, frames::worker_report{clock_id{0}, -1, 1, {3.0}}});
   t.sim.settle();
   CHECK(t.display->iterations.empty());  // clock 0 has been given up
   t.sim.tell(t.it,
-             control_arrived{worker_id{1}, frames::worker_report{clock_id{999}, -1, 1, {3.0}}});
+             control_passed{worker_id{1}, frames::worker_report{clock_id{999}, -1, 1, {3.0}}});
   t.sim.settle();
   CHECK(t.display->iterations.size() == 1);
 }
@@ -69,7 +69,7 @@ TEST_CASE("caller: reports that never become complete do not pile up") {
 TEST_CASE("caller: another worker says where to, its program's end goes to the node") {
   program_of_two t(worker_id{1});
   t.sim.tell(t.it, clock_reported{clock_id{0}, 1.5, 8});
-  t.sim.tell(t.it, control_arrived{worker_id{0}, frames::worker_left{seat_id{0}, version_id{5}}});
+  t.sim.tell(t.it, control_passed{worker_id{0}, frames::worker_left{seat_id{0}, version_id{5}}});
   t.from->caller.tell(program_done{7});
   t.sim.settle();
   REQUIRE(t.leader.got->size() == 1);

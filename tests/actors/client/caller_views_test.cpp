@@ -21,8 +21,8 @@ TEST_CASE(
       t.sim.settle();
     };
     const auto hears = [&] {
-      t.sim.tell(t.it, control_arrived{worker_id{0},
-                                       frames::worker_left{seat_id{1}, version_id{5}, true}});
+      t.sim.tell(
+          t.it, control_passed{worker_id{0}, frames::worker_left{seat_id{1}, version_id{5}, true}});
       t.sim.settle();
     };
     lends(4);
@@ -40,7 +40,7 @@ TEST_CASE(
 TEST_CASE("caller: what a program gives to newcomers shows that it trains that clock") {
   program_of_two t(worker_id{0});
   t.sim.tell(t.it,
-             control_arrived{worker_id{0}, frames::worker_left{seat_id{1}, version_id{5}, true}});
+             control_passed{worker_id{0}, frames::worker_left{seat_id{1}, version_id{5}, true}});
   t.from->caller.tell(state_given{clock_id{5}});
   t.sim.settle();
   CHECK(t.goes_on.got->size() == 1);
@@ -107,7 +107,7 @@ TEST_CASE(
   t.from->caller.tell(loads_measured{{{0.5, 0.25, 8}, {0.125, 0, 3}}});
   t.sim.settle();
   CHECK(t.offered.got->empty());
-  t.sim.tell(t.it, control_arrived{worker_id{1}, frames::factor_offer{{9}}});
+  t.sim.tell(t.it, control_passed{worker_id{1}, frames::factor_offer{{9}}});
   t.sim.settle();
   REQUIRE(t.offered.got->size() == 1);
   const auto& all = t.offered.got->front();

@@ -159,7 +159,8 @@ struct link_end {
   std::shared_ptr<inbox<chunk_landed>> landed;
   std::shared_ptr<inbox<factors_landed>> factors;
   std::shared_ptr<inbox<control_arrived>> control;
-  std::shared_ptr<inbox<history_arrived>> installed, gathered;
+  std::shared_ptr<inbox<history_inherited>> installed;
+  std::shared_ptr<inbox<history_arrived>> gathered;
   std::shared_ptr<inbox<link_lost>> lost;
   std::shared_ptr<inbox<link_event>> events;
   std::shared_ptr<store> parameters;
@@ -213,8 +214,8 @@ inline link_end make_end(system_rig& rig, std::shared_ptr<tcp_socket> socket,
   std::tie(broadcast, e.factors) = rig.listen<factors_landed>();
   r.factors = [broadcast](layer_id) { return broadcast; };
   std::tie(r.control, e.control) = rig.listen<control_arrived>();
-  port<history_arrived> owner;
-  std::tie(owner, e.installed) = rig.listen<history_arrived>();
+  port<history_inherited> owner;
+  std::tie(owner, e.installed) = rig.listen<history_inherited>();
   r.history_owner = [owner](chunk_id) { return owner; };
   std::tie(r.history_checkpointer, e.gathered) = rig.listen<history_arrived>();
   std::tie(r.lost, e.lost) = rig.listen<link_lost>();

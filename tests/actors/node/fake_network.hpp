@@ -96,8 +96,8 @@ class fake_link : public actor<fake_link> {
   static constexpr const char* type_name = "network_link";
   using accepts = messages<send_frame, bind_link, close_link, frame_in, cut_line>;
   using sends = messages<gradient_arrived, sum_arrived, squares_arrived, chunk_landed,
-                         factors_landed, lowrank_landed, history_arrived, control_arrived,
-                         report_arrived, link_bound, link_lost, shared_landed>;
+                         factors_landed, lowrank_landed, history_inherited, history_arrived,
+                         control_arrived, report_arrived, link_bound, link_lost, shared_landed>;
 
   fake_link(actor_context context, std::shared_ptr<line> on, int side, link_options options)
       : actor<fake_link>(context),
@@ -198,12 +198,10 @@ class fake_link : public actor<fake_link> {
     tell(routes().lowrank(f.layer), lowrank_landed{from(), f.clock, f.second, data});
   }
   void arrive(const frames::install_history& f, const payload& data) {
-    tell(routes().history_owner(f.chunk),
-         history_arrived{from(), f.chunk, f.slot, version_id{}, data, f.first});
+    tell(routes().history_owner(f.chunk), history_inherited{f.chunk, f.slot, f.first, data});
   }
   void arrive(const frames::history& f, const payload& data) {
-    tell(routes().history_checkpointer,
-         history_arrived{from(), f.chunk, f.slot, f.version, data, 0});
+    tell(routes().history_checkpointer, history_arrived{from(), f.chunk, f.slot, f.version, data});
   }
   void arrive(const frames::shared_state& f, const payload& data) {
     land(data, binding_->landing->place_shared(f));

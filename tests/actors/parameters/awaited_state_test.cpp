@@ -14,7 +14,7 @@ struct shard_that_awaits_state {
   test::sim sim;
   std::shared_ptr<parameter_store> store = test::one_parameter_store(3, 2, 1);
   test::probe<send_frame> link = sim.listen<send_frame>();
-  test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
+  test::probe<chunk_fresh> gather = sim.listen<chunk_fresh>();
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
@@ -45,8 +45,8 @@ struct shard_that_awaits_state {
     sim.settle();
   }
   void state(unsigned chunk, std::uint64_t first, std::vector<float> values) {
-    sim.tell(shard, history_arrived{worker_id{1}, chunk_id{chunk}, 0, version_id{0},
-                                    test::payload_of(std::move(values)), first});
+    sim.tell(shard,
+             history_inherited{chunk_id{chunk}, 0, first, test::payload_of(std::move(values))});
     sim.settle();
   }
 };

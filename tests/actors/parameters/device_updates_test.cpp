@@ -57,7 +57,7 @@ struct shard_alone {
   test::sim sim;
   std::shared_ptr<counting_updates> updates = std::make_shared<counting_updates>();
   std::shared_ptr<parameter_store> store = test::one_parameter_store(3, 3, 1);
-  test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
+  test::probe<chunk_fresh> gather = sim.listen<chunk_fresh>();
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
@@ -108,8 +108,7 @@ TEST_CASE("device updates: the shard issues one for each clock and announces its
 
 TEST_CASE("device updates: solver state is the device's, in and out") {
   shard_alone t;
-  t.sim.tell(t.shard,
-             history_arrived{worker_id{0}, c0, 0, version_id{0}, test::payload_of({5, 6, 7})});
+  t.sim.tell(t.shard, history_inherited{c0, 0, 0, test::payload_of({5, 6, 7})});
   t.sim.tell(t.shard, copy_history{version_id{0}});
   t.sim.settle();
   CHECK(t.updates->history == std::vector<float>{5, 6, 7});

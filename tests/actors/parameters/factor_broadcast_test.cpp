@@ -206,8 +206,7 @@ TEST_CASE("factor_broadcast: a worker with fewer rows adds no more than these") 
 TEST_CASE(
     "factor_broadcast: solver state is installed, used once a clock, and told with its version") {
   broadcast_of t(2);
-  t.sim.tell(t.it, history_arrived{worker_id{0}, chunk_id{0}, 0, version_id{5},
-                                   test::payload_of({40, 50})});
+  t.sim.tell(t.it, history_inherited{chunk_id{0}, 0, 0, test::payload_of({40, 50})});
   t.first_values();
   t.packed(5, 1, {1, 1});
   t.arrived(0, 5, 1, {1, 1});
@@ -305,8 +304,8 @@ TEST_CASE(
     "factor_broadcast: no update is made before the awaited state of all its chunks is there") {
   broadcast_of t(2, 1, true, 3);
   const auto state = [&](unsigned chunk, std::uint64_t first, std::vector<float> values) {
-    t.sim.tell(t.it, history_arrived{worker_id{0}, chunk_id{chunk}, 0, version_id{},
-                                     test::payload_of(std::move(values)), first});
+    t.sim.tell(t.it,
+               history_inherited{chunk_id{chunk}, 0, first, test::payload_of(std::move(values))});
     t.sim.settle();
   };
   t.first_values();

@@ -85,7 +85,7 @@ class a_shard {
   test::sim sim_;
   std::shared_ptr<parameter_store> store_;
   test::probe<send_frame> link_ = sim_.listen<send_frame>();
-  test::probe<chunk_landed> gather_ = sim_.listen<chunk_landed>();
+  test::probe<chunk_fresh> gather_ = sim_.listen<chunk_fresh>();
   test::probe<history_released> history_ = sim_.listen<history_released>();
   handle<server_shard> shard_;
   std::uint64_t clock_ = 3;

@@ -32,7 +32,7 @@ struct shard_with_optimizer {
   std::shared_ptr<parameter_store> store;
   std::shared_ptr<program_of_one_step> program = std::make_shared<program_of_one_step>();
   test::probe<send_frame> link = sim.listen<send_frame>();
-  test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
+  test::probe<chunk_fresh> gather = sim.listen<chunk_fresh>();
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
   std::vector<float> momentum{5, 6, 7};

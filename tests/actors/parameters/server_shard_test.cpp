@@ -19,7 +19,7 @@ struct shard_of_two {
   test::sim sim;
   std::shared_ptr<parameter_store> store;
   test::probe<send_frame> link = sim.listen<send_frame>();
-  test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
+  test::probe<chunk_fresh> gather = sim.listen<chunk_fresh>();
   test::probe<history_arrived> checkpointer = sim.listen<history_arrived>();
   handle<server_shard> shard;
 
@@ -76,7 +76,7 @@ TEST_CASE("server_shard: gradients are added in worker order, whatever order the
   test::sim sim;
   auto store = test::one_parameter_store(1, 1, 1);
   auto link = sim.listen<send_frame>();
-  auto gather = sim.listen<chunk_landed>();
+  auto gather = sim.listen<chunk_fresh>();
   server_shard_setup s;
   s.workers = 3;
   s.solver.set_base_lr(-1);
@@ -249,7 +249,7 @@ TEST_CASE(
   test::sim sim;
   auto store = test::one_parameter_store(4, 1, 2);
   auto link = sim.listen<send_frame>();
-  auto gather = sim.listen<chunk_landed>();
+  auto gather = sim.listen<chunk_fresh>();
   server_shard_setup s;
   s.workers = 2;
   s.solver.set_base_lr(1);
@@ -317,7 +317,7 @@ TEST_CASE("server_shard: without a rule a version is the mean gradient of the cl
   test::sim sim;
   auto store = test::one_parameter_store(2, 2, 1);
   auto link = sim.listen<send_frame>();
-  auto gather = sim.listen<chunk_landed>();
+  auto gather = sim.listen<chunk_fresh>();
   server_shard_setup s;
   s.workers = 3;
   s.scale = 0.5f;

@@ -28,7 +28,7 @@ std::uint32_t checksum_of_values(std::vector<float> values) {
 struct keeper_of_two {
   test::sim sim;
   std::shared_ptr<parameter_store> store;
-  test::probe<chunk_landed> gather = sim.listen<chunk_landed>();
+  test::probe<chunk_fresh> gather = sim.listen<chunk_fresh>();
   test::probe<history_released> history = sim.listen<history_released>();
   handle<state_keeper> keeper;
   std::shared_ptr<const std::string> fault;
@@ -120,8 +120,7 @@ TEST_CASE("state_keeper: values that are not the owner's end it, with both check
 TEST_CASE("state_keeper: sums wait for the awaited state of their chunk, and of no other one") {
   keeper_of_two t(2);
   const auto state = [&](chunk_id chunk, std::uint64_t first, std::vector<float> values) {
-    t.sim.tell(t.keeper, history_arrived{worker_id{1}, chunk, 0, version_id{},
-                                         test::payload_of(std::move(values)), first});
+    t.sim.tell(t.keeper, history_inherited{chunk, 0, first, test::payload_of(std::move(values))});
     t.sim.settle();
   };
   t.sum(of_worker_1, 5, {2, 4}, {-1, -2});

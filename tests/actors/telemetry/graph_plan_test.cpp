@@ -273,7 +273,8 @@ TEST_CASE(
   const auto fresh_from = [&](const std::string& from) {
     const auto g = plan_graph(n, cut, {2, 1, 0});
     return std::count_if(g.edges.begin(), g.edges.end(), [&](const auto& e) {
-      return e.message == "chunk_landed" && g.actors[e.src].kind == from;
+      return (e.message == "chunk_landed" || e.message == "chunk_fresh") &&
+             g.actors[e.src].kind == from;
     });
   };
   CHECK(names(plan_graph(n, cut, {2, 1, 0})).count("state_keeper") == 0);

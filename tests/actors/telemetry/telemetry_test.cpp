@@ -187,7 +187,7 @@ TEST_CASE("telemetry: a watched node answers while it is asked, one report at a 
   t.sim.tell(actor, connect_telemetry{{t.link.in, {}, other.in}, t.link.in, false, true, 4});
   t.sim.settle();
   CHECK(t.link.got->empty());  // not asked yet
-  t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
+  t.sim.tell(actor, control_passed{worker_id{0}, frames::watch{now_ns(), 200}});
   t.sim.advance(std::chrono::milliseconds{1000});
   REQUIRE(t.link.got->size() == 1);
   CHECK(std::holds_alternative<frames::report>(t.link.got->front().header));
@@ -232,7 +232,7 @@ TEST_CASE(
     return decode_report(link.got->front().data.bytes).actors.size();
   };
   t.sim.tell(actor, connect_telemetry{{t.link.in, {}, next.in}, t.link.in, false, true});
-  t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
+  t.sim.tell(actor, control_passed{worker_id{0}, frames::watch{now_ns(), 200}});
   t.sim.advance(std::chrono::milliseconds{1000});
   REQUIRE(t.link.got->size() == 1);
   CHECK(actors_told(t.link) == 1);
@@ -240,7 +240,7 @@ TEST_CASE(
   t.sim.tell(actor, connect_telemetry{{{}, next.in}, next.in, false, true});
   t.sim.advance(std::chrono::milliseconds{1000});
   CHECK(next.got->empty());  // it may show nothing: then a report would be a bad frame
-  t.sim.tell(actor, control_arrived{worker_id{0}, frames::watch{now_ns(), 200}});
+  t.sim.tell(actor, control_passed{worker_id{0}, frames::watch{now_ns(), 200}});
   t.sim.advance(std::chrono::milliseconds{1000});
   REQUIRE(next.got->size() == 1);
   CHECK(actors_told(next) == 1);

@@ -99,12 +99,12 @@ TEST_CASE("goals: of several nodes the leader waits until all have tested") {
   t.clock();
   t.test(0, 0.5f);
   CHECK(t.started() == 2);
-  t.tell(control_arrived{worker_id{1}, found(2, 0.5)});
+  t.tell(control_passed{worker_id{1}, found(2, 0.5)});
   CHECK(t.started() == 3);
   CHECK(t.stop.got->empty());
   t.clock();
   t.clock();
-  t.tell(control_arrived{worker_id{1}, found(4, 0.8)});
+  t.tell(control_passed{worker_id{1}, found(4, 0.8)});
   CHECK(t.stop.got->empty());
   t.test(0, 0.5f);
   CHECK(t.stop.got->size() == 1);
@@ -135,7 +135,7 @@ TEST_CASE(
   t.tell(pause_at{clock_id{3}});
   CHECK(t.paused.got->empty());
   CHECK(t.started() == 2);  // the other node tests still
-  t.tell(control_arrived{worker_id{1}, found(2, 0.5)});
+  t.tell(control_passed{worker_id{1}, found(2, 0.5)});
   REQUIRE(t.checkpointer.got->size() == 1);
   CHECK(t.checkpointer.got->back().best);
   t.snapshot_copied_and_written();

@@ -49,7 +49,7 @@ TEST_CASE("solver: worker 0 shows a clock when every worker has reported it") {
   solver_rig t("max_iter: 5 display: 1", {1, 1, 2, 0, 0});
   t.computed(0, 1);
   CHECK(t.display->trained_.empty());
-  t.tell(control_arrived{worker_id{1}, frames::worker_report{clock_id{0}, -1, 1, {3, 3}, 10}});
+  t.tell(control_passed{worker_id{1}, frames::worker_report{clock_id{0}, -1, 1, {3, 3}, 10}});
   REQUIRE(t.display->trained_.size() == 1);
   CHECK(t.display->trained_[0].loss == 2);
   CHECK(t.display->trained_[0].images == 20);

@@ -83,8 +83,8 @@ TEST_CASE("solver: in another view it asks for the samples of its new place") {
 TEST_CASE("training_reports: images add up over a change of the number of workers") {
   solver_rig t("max_iter: 10 display: 1", {1, 1, 2});
   const auto reports = [&](std::uint32_t worker, std::uint64_t clock, std::uint64_t images) {
-    t.tell(control_arrived{worker_id{worker},
-                           frames::worker_report{clock_id{clock}, -1, 1, {3, 3}, images}});
+    t.tell(control_passed{worker_id{worker},
+                          frames::worker_report{clock_id{clock}, -1, 1, {3, 3}, images}});
   };
   t.tell(pause_at{clock_id{2}});
   t.clock();
@@ -123,7 +123,7 @@ TEST_CASE("training_reports: what members have communicated that leave is still 
   solver_rig t("max_iter: 10 display: 1", {1, 1, 2});
   const auto clock = [&](std::uint64_t n, std::uint64_t communication, std::uint64_t exposed) {
     t.clock();
-    t.tell(control_arrived{
+    t.tell(control_passed{
         worker_id{1},
         frames::worker_report{clock_id{n}, -1, 1, {3, 3}, 10, communication, exposed}});
   };
