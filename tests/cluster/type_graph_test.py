@@ -57,14 +57,15 @@ layer {{ name: "ip3" type: "InnerProduct" bottom: "ip2" top: "ip3" inner_product
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "ip3" bottom: "label" top: "loss" }}
 """
 PROGRAM = """
-import os, sys, torch
+import os, sys, time, torch
 import poseidon.torch as poseidon
 torch.manual_seed(os.getpid())
 net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.BatchNorm1d(64), torch.nn.Linear(64, 64))
 net.end = torch.nn.Parameter(torch.zeros(1))
 optimizer = torch.optim.SGD(net.parameters(), 1e-4)
-poseidon.join(net, optimizer, routes=sys.argv[2], **({"web": "127.0.0.1:0"} if "POSEIDON_LISTEN" in os.environ else {}), **eval(sys.argv[3]))
+poseidon.join(net, optimizer, routes=sys.argv[2], **({"web": "127.0.0.1:0"} if "POSEIDON_LISTEN" in os.environ else {}))
 while net.end.grad is None or not net.end.grad.any():
+    time.sleep(0.02)  # as long as an iteration of a larger net: the processors are others'
     optimizer.zero_grad(set_to_none=True)
     (net(torch.randn(16, 64)).square().mean() + net.end.sum() * os.path.exists(sys.argv[1])).backward()
     optimizer.step()
@@ -121,9 +122,9 @@ class TypeGraph(unittest.TestCase):
             first.wait_for("^iteration 2/")
             second.kill()
             self.to_their_end([first], 3)
-        for routes in ("sfb", "lowrank"):
+        for routes, workers in (("sfb", 3), ("lowrank", 2)):
             with self.subTest("programs", routes=routes):
-                self.programs(routes)
+                self.programs(routes, workers)
         self.assertEqual(self.unused() - set(RARE) - OF_WITNESS, set())
 
     def test_what_is_listed_here_is_in_the_graph(self):
@@ -156,18 +157,18 @@ class TypeGraph(unittest.TestCase):
             if kind == "tick" and any(m["id"] == worker and m.get("clock", 0) > 0 for m in tick["members"]):
                 return
 
-    def programs(self, routes, **options):
-        """Three workers, of which one is killed, and one that comes later where `options` have a state."""
+    def programs(self, routes, number):
+        """Two workers; a third one is killed."""
         with programs.Programs() as c:
             over = c.folder / "over"
-            words = (PROGRAM, 3, over, routes, repr(options))
-            workers = c.workers(*words)
+            workers = c.workers(PROGRAM, number, over, routes)
             page = workers[0].wait_for(PAGE)[1]
             self.heard(page, 1)
-            self.used_by_workers(page, 3)
-            workers[2].kill()
-            workers[0].wait_for("2 workers")
-            self.used_by_workers(page, 2)
+            self.used_by_workers(page, number)
+            if number > 2:
+                workers[2].kill()
+                workers[0].wait_for("2 workers")
+                self.used_by_workers(page, 2)
             over.touch()
             self.assertEqual([w.wait() for w in workers[:2]], [0, 0], workers[0])
 
