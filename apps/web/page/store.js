@@ -177,7 +177,7 @@ export class Store extends EventTarget {
     // Revisions are of the whole run: another worker's graph often has the same one.
     this.wanted ||= t.rev !== this.graph?.rev;
     // While a run forms, new actors come in bursts, so the page fetches the graph at most once in 0.7 s.
-    if (this.wanted) this.later ??= setTimeout(() => { this.later = null; if (this.wanted) this.#fetchGraph(); }, this.graph?.nodes.length < 4 ? 0 : 700);
+    if (this.wanted && !this.replay) this.later ??= setTimeout(() => { this.later = null; if (this.wanted) this.#fetchGraph(); }, this.graph?.nodes.length < 4 ? 0 : 700);
     const dt = this.lastTick ? (t.t - this.lastTick) / 1e6 : 0;
     this.lastTick = t.t;
     const share = dt > 0 ? Math.min(1, dt / RATE_OVER_S) : 0;
