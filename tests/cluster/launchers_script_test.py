@@ -98,6 +98,17 @@ class Slurm(Scripts):
         self.assertEqual(job.wait(), 3, job)
         self.assertEqual(job.output.count("saved"), 2)
 
+    def test_a_script_that_ends_as_its_task_hears_the_signal_keeps_its_code(self):
+        script = self.folder / "saves.py"
+        script.write_text(SAVES)
+        # A task asks whether its script is there still: here it hears no before it has waited again.
+        self.cluster.env["BASH_FUNC_kill%%"] = '() { while builtin kill "$@" 2> /dev/null; do sleep 0.05; done; return 1; }'
+        job = self.batch(2, "--script", programs.PYTHON, script)
+        cluster.wait_until(lambda: job.output.count("waits") == 2, "both wait")
+        srun, = cluster.processes_of(self.folder / "bin/srun")
+        os.kill(srun, signal.SIGTERM)
+        self.assertEqual(job.wait(), 3, job)
+
     def test_without_a_command_it_says_what_is_missing(self):
         job = self.batch(2, "--script")
         self.assertEqual(job.wait(), 2, job)

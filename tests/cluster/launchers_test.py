@@ -28,6 +28,7 @@ worst=0
 for task in "${tasks[@]}"; do
   code=0; wait "$task" || code=$?
   while kill -0 "$task" 2> /dev/null; do code=0; wait "$task" || code=$?; done
+  code=0; wait "$task" || code=$?
   ((code <= worst)) || worst=$code
 done
 exit $worst
