@@ -29,7 +29,8 @@ seat, first = joined.seat, joined.clock
 
 def changed(change):
     print("change", tuple(change), "in step", progress.step, flush=True)
-    assert change.size == poseidon.size() and change.rank == poseidon.rank() and change.step == progress.step
+    here = (poseidon.size(), poseidon.rank(), progress.step)
+    assert (change.size, change.rank, change.step) == here, (change, here, joined.members.all_views[-4:])
 
 if joined.outlives_losses:
     poseidon.on_change(changed)
