@@ -88,25 +88,25 @@ class Slurm(Scripts):
         self.assertNotIn("it joins the others", job.output)
         job.wait_for(f"^1: 1 of 2 at 127.0.0.1:{self.cluster.env['POSEIDON_PORT']}$")
 
-    def test_the_signal_before_the_time_is_over_reaches_the_script_which_is_not_started_again(self):
+    def saves_at_the_signal(self):
+        """A job of two tasks whose scripts wait for Slurm's signal, and hear it."""
         script = self.folder / "saves.py"
         script.write_text(SAVES)
         job = self.batch(2, "--script", programs.PYTHON, script)
         cluster.wait_until(lambda: job.output.count("waits") == 2, "both wait")
         srun, = cluster.processes_of(self.folder / "bin/srun")
         os.kill(srun, signal.SIGTERM)
+        return job
+
+    def test_the_signal_before_the_time_is_over_reaches_the_script_which_is_not_started_again(self):
+        job = self.saves_at_the_signal()
         self.assertEqual(job.wait(), 3, job)
         self.assertEqual(job.output.count("saved"), 2)
 
     def test_a_script_that_ends_as_its_task_hears_the_signal_keeps_its_code(self):
-        script = self.folder / "saves.py"
-        script.write_text(SAVES)
         # A task asks whether its script is there still: here it hears no before it has waited again.
         self.cluster.env["BASH_FUNC_kill%%"] = '() { while builtin kill "$@" 2> /dev/null; do sleep 0.05; done; return 1; }'
-        job = self.batch(2, "--script", programs.PYTHON, script)
-        cluster.wait_until(lambda: job.output.count("waits") == 2, "both wait")
-        srun, = cluster.processes_of(self.folder / "bin/srun")
-        os.kill(srun, signal.SIGTERM)
+        job = self.saves_at_the_signal()
         self.assertEqual(job.wait(), 3, job)
 
     def test_without_a_command_it_says_what_is_missing(self):

@@ -26,9 +26,9 @@ done
 trap 'for task in "${tasks[@]}"; do kill -TERM "$task" $(cat "/proc/$task/task/$task/children"); done' TERM
 worst=0
 for task in "${tasks[@]}"; do
-  code=0; wait "$task" || code=$?
-  while kill -0 "$task" 2> /dev/null; do code=0; wait "$task" || code=$?; done
-  code=0; wait "$task" || code=$?
+  wait "$task"
+  while kill -0 "$task" 2> /dev/null; do wait "$task"; done
+  wait "$task"; code=$?
   ((code <= worst)) || worst=$code
 done
 exit $worst

@@ -64,8 +64,6 @@ class Programs(cluster.Cluster):
         started = []
         for place in range(number):
             variables = {"POSEIDON_LIBRARY": LIBRARY, "PYTHONPATH": PACKAGE, "OPENBLAS_NUM_THREADS": 1, **dict(env)}
-            if number > 1:
-                variables.setdefault("POSEIDON_SILENCE_LIMIT", cluster.PATIENT_SILENCE_S)
             if number > 1 and place == 0:
                 variables.update(POSEIDON_LISTEN=address, POSEIDON_NODES=number)
             elif number > 1:

@@ -158,7 +158,7 @@ class TypeGraph(unittest.TestCase):
                 return
 
     def programs(self, routes, number):
-        """Two workers; a third one is killed."""
+        """So many workers, two or three; the third one is killed."""
         with programs.Programs() as c:
             over = c.folder / "over"
             workers = c.workers(PROGRAM, number, over, routes)
@@ -177,9 +177,9 @@ class TypeGraph(unittest.TestCase):
             graph = json.loads(text_of(f"{page}/api/graph?node={worker}"))
             kinds, edges = {n["id"]: n["kind"] for n in graph["nodes"]}, {e["id"]: e for e in graph["edges"]}
             tick = next(data for kind, data in Events(page, f"?node={worker}") if kind == "tick")
-            for number, messages, _ in tick["e"]:
-                if messages > 0 and number in edges:
-                    e = edges[number]
+            for edge, messages, _ in tick["e"]:
+                if messages > 0 and edge in edges:
+                    e = edges[edge]
                     self.used.add((kinds[e["src"]], e["message"], kinds[e["dst"]]))
 
     def unused(self):
