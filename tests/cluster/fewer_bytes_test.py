@@ -38,17 +38,17 @@ class FewerBytes(unittest.TestCase):
     def test_short_runs_send_what_their_rung_says_and_are_not_made_again(self):
         if not fewer_bytes_nets.IMAGES.exists():
             self.skipTest("Debian's dataset-fashion-mnist is not installed")
-        words = ("--iterations", "10", "--seeds", "5", "--only", "lenet net float32,lenet net int4,lenet outer 5 int4")
+        words = ("--iterations", "10", "--seeds", "5", "--only", "lenet net float32,lenet net int4,lenet script float32,lenet outer 5 int4")
         done = self.fewer_bytes(*words)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         found = {r["rung"]: r for r in self.lines()}
-        self.assertEqual(set(found), {"net float32", "net int4", "outer 5 int4"})
+        self.assertEqual(set(found), {"net float32", "net int4", "script float32", "outer 5 int4"})
         for r in found.values():
             self.assertTrue(5 < r["score"] <= 100 and r["loss"] > 0, r)
         whole = 2 * 3 / 4 * 4 * 431080 * 10  # gradients and what comes back, of the three fourths of the values that other workers own, in ten iterations
         # Worker 0 counts its bytes when it has an exchange's values, and may still have to send them to others: that is half of an exchange. Nine are counted, of outer
         # steps one.
-        for rung, part, apart in (("net float32", 1, 0.2), ("net int4", 1 / 7.8, 0.2), ("outer 5 int4", 1 / 39, 0.6)):
+        for rung, part, apart in (("net float32", 1, 0.2), ("script float32", 1, 0.2), ("net int4", 1 / 7.8, 0.2), ("outer 5 int4", 1 / 39, 0.6)):
             self.assertAlmostEqual(found[rung]["sent"] / (whole * part), 1, delta=apart, msg=rung)
         self.file.write_text(self.file.read_text() + '{"task": "lenet", "rung": "ne')  # its writer was killed
         again = self.fewer_bytes(*words)
